@@ -1,0 +1,1 @@
+"""Files that become datasets. Analyzers do not know each other, nor mounts."""

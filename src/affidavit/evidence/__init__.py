@@ -1,0 +1,1 @@
+"""What was seen: values, canonical form, identity, records. Imports nothing above errors."""

@@ -1,0 +1,1 @@
+"""Typed rows over immutable facts: collections, pages, cursors, coverage, fact files."""

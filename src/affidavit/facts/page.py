@@ -1,0 +1,97 @@
+"""The shapes that every collection returns, whatever it holds.
+
+These are plain data: what is hashed, what crosses into a script and what `--json` prints are all made from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypedDict, TypeVar
+
+__all__ = ["Count", "CoverageDict", "Found", "LimitationDict", "Missed", "Page", "PageInfo", "Source"]
+
+Row = TypeVar("Row")
+
+
+class CoverageDict(TypedDict):
+    """What of the source was examined (see `evidence.record.Coverage`). Never says anything about paging."""
+
+    state: Literal["complete", "partial", "unknown"]
+    selection: str
+    examined: int
+    omitted: int
+    unknown: int
+    bounds: dict[str, int]
+
+
+class LimitationDict(TypedDict):
+    """A place in the source that could not be examined."""
+
+    code: str
+    place: str
+    message: str
+
+
+class Source(TypedDict):
+    """Where rows come from: the record of the analysis, and the digest and format of the analysed bytes."""
+
+    evidence_id: str
+    artifact: str
+    format: str
+
+
+class PageInfo(TypedDict):
+    """Where this page stands among the *matching rows*: says nothing about the source's coverage.
+
+    `total` counts the matching rows of the dataset; `exhausted` means that no row follows. `shortened` is true when
+    the byte bound, not `limit`, ended the page. `next_cursor` is outside the hash.
+    """
+
+    offset: int
+    returned: int
+    total: int
+    exhausted: bool
+    shortened: bool
+    next_cursor: str | None
+
+
+class Page(TypedDict, Generic[Row]):
+    """One page of rows with what they rest on."""
+
+    rows: list[Row]
+    evidence_id: str
+    source: Source
+    source_coverage: CoverageDict
+    page: PageInfo
+    limitations: list[LimitationDict]
+
+
+class Count(TypedDict):
+    """How many rows match. `bound` is `lower` when the source was not examined completely.
+
+    `groups` holds one entry per value of the `by` field, largest first, then by value; empty without `by`.
+    """
+
+    evidence_id: str
+    count: int
+    bound: Literal["exact", "lower"]
+    by: str | None
+    groups: list[dict[str, Any]]
+    source: Source
+    source_coverage: CoverageDict
+
+
+class Found(TypedDict, Generic[Row]):
+    """A batch item that is there."""
+
+    status: Literal["found"]
+    id: str
+    item: Row
+
+
+class Missed(TypedDict):
+    """A batch item that is not, with the reason."""
+
+    status: Literal["failed"]
+    id: str
+    code: str
+    message: str

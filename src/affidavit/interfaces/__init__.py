@@ -1,0 +1,1 @@
+"""Thin doors that translate and decide nothing."""

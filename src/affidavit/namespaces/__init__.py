@@ -1,0 +1,1 @@
+"""What may be called: operations, schemas, stubs, discovery."""

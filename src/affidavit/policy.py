@@ -1,0 +1,1 @@
+"""May it be called: effects, grants, budgets. Pure functions."""

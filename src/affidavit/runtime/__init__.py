@@ -1,0 +1,1 @@
+"""How a script runs: the broker, sessions, the check, engines, the answer."""

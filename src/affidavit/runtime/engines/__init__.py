@@ -1,0 +1,1 @@
+"""The sandboxes that run scripts, behind one Protocol."""

@@ -1,0 +1,134 @@
+"""What an engine is given and what it gives back. Plain data; no engine knows anything else of the product."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from affidavit.evidence.record import JsonValue
+
+__all__ = [
+    "CallFailed",
+    "CallHandler",
+    "CallResult",
+    "CallReturned",
+    "Limits",
+    "Program",
+    "Reason",
+    "RunOutcome",
+    "ScriptCall",
+    "ScriptError",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds that are enforced from outside the script (design rule 16). Seconds and bytes."""
+
+    wall_seconds: float = 300.0
+    cpu_seconds: float = 60.0
+    memory_bytes: int = 512 << 20
+    output_bytes: int = 1 << 20
+    calls: int = 10_000
+    argument_bytes: int = 1 << 20
+    result_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One script, ready to run.
+
+    Attributes:
+        source: the repaired script text. Its lines are the caller's lines.
+        tree: the callable names below `df`: nested mappings whose leaves are either `{}`-free operation markers.
+            A leaf is `{"$call": path, "parameters": [names in order], "positional": n, "kind": "operation"|"pages"}`.
+        inputs: extra global names and their values, encoded (tagged JSON).
+        clock: the run's frozen start, seconds since the epoch (design rule 20).
+        seed: seed of `random` and of hashing inside the script.
+        limits: bounds of this run.
+    """
+
+    source: str
+    tree: Mapping[str, JsonValue]
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    clock: float = 0.0
+    seed: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptCall:
+    """A call that the script made: the path below `df`, encoded arguments by Python name, and where it stands.
+
+    `iteration` numbers the calls from one site, from 0.
+    """
+
+    path: str
+    arguments: Mapping[str, JsonValue]
+    line: int
+    column: int = 0
+    iteration: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReturned:
+    """The value for the script, as encoded JSON bytes. `completed` moves the script's clock, seconds since epoch."""
+
+    json: bytes
+    completed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFailed:
+    """Raised in the script as `df.Error`."""
+
+    code: str
+    message: str
+    hint: str
+    retryable: bool
+    details: Mapping[str, JsonValue]
+    completed: float
+
+
+CallResult: TypeAlias = CallReturned | CallFailed
+CallHandler: TypeAlias = Callable[[ScriptCall], Awaitable[CallResult]]
+
+Reason: TypeAlias = Literal["finished", "error", "exit", "timed-out", "memory", "output", "cancelled", "lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptError:
+    """An uncaught exception of the script, in the caller's coordinates; never a frame of the host.
+
+    `type` is the Python class name, `code` the `errors.CODES` key that fits (`script-error` when nothing better does).
+    """
+
+    code: str
+    type: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    traceback: str = ""
+    hint: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How the run ended.
+
+    `value` is encoded JSON bytes of the script's value, or None where it has none (`has_value` false: nothing was
+    returned). `stdout` is what was printed, both streams in order, cut at the limit with `stdout_cut` telling how many
+    characters were dropped. `notes` are conversions that were made (`tuple at $ became a list`).
+    """
+
+    reason: Reason
+    has_value: bool = False
+    value: bytes | None = None
+    stdout: str = ""
+    stdout_cut: int = 0
+    error: ScriptError | None = None
+    notes: tuple[str, ...] = ()
+    unawaited: tuple[tuple[str, int], ...] = ()
+    cpu_seconds: float = 0.0

@@ -1,0 +1,1 @@
+"""Where things are kept: the event log, evidence, blobs. SQLite."""

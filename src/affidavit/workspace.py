@@ -1,0 +1,1 @@
+"""The composition root: opens a workspace, wires the rooms, owns lifetimes."""
