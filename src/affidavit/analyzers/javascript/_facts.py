@@ -1,0 +1,111 @@
+"""What is known of one source file: the types that `references.extract` returns.
+
+All of them are frozen, hold only builtin values and pickle small, because files are analysed in worker processes.
+
+**Units.** Offsets and columns are UTF-8 bytes of the file as it is (a byte order mark counts three). Lines are counted
+as ECMAScript counts them: LF, CR, CRLF, U+2028 and U+2029 each end one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["Base", "Encoding", "ErrorRange", "FileFacts", "Position", "Reference", "ReferenceKind", "Span"]
+
+ReferenceKind: TypeAlias = Literal[
+    "import",
+    "side-effect-import",
+    "export-from",
+    "import-type",
+    "dynamic-import",
+    "require",
+    "require-resolve",
+    "create-require",
+    "worker",
+    "asset-url",
+]
+
+Encoding: TypeAlias = Literal["utf-8", "utf-8-bom", "utf-16", "invalid"]
+
+Base: TypeAlias = Literal["file", "other"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a file: `offset` in bytes from its start, `line` from 1, `column` in bytes from 0."""
+
+    offset: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of a file."""
+
+    start: Position
+    end: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRange:
+    """A range that the grammar could not read; what lies in it is unknown, the rest of the file is used.
+
+    Attributes:
+        span: the range. Empty where a token is missing.
+        reason: `unexpected` text that fits nowhere, a `missing` token, or `truncated`: the last range of a file with
+            very many errors, which then covers everything from its start to the last error.
+    """
+
+    span: Span
+    reason: Literal["unexpected", "missing", "truncated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One reference expression: a **site**.
+
+    Attributes:
+        kind: what kind of reference it is; see `references` for what counts as which.
+        specifier: the exact string value, with every escape decoded; None when it is computed, left out, or (for
+            `create-require`) no module is named. May hold lone surrogates where the source escapes them.
+        base: what a relative specifier starts from: this `file`, or something `other` (the document or the working
+            folder of a plain `new Worker("x")`, the place that a `createRequire` was made for).
+        span: the whole call, `new` or `import(...)` expression; for declarations the whole statement.
+        statement: the innermost statement that holds it. A **range** is a distinct `statement` span of a file, so
+            `const a = require("a"), b = require("b")` has two sites and one range. Heads of `for` and declarations
+            behind `export` are no statements of their own; a `case` belongs to its `switch`, a class member to its class.
+        bindings: the local names that it **binds**, in source order: those of an import declaration, or those of the
+            variable declarator whose initial value is the reference itself, awaited or not, or a member of it
+            (`const { a, b: c } = require("x").y` binds `a` and `c`). Assignments, exports and results of a further
+            call bind nothing.
+    """
+
+    kind: ReferenceKind
+    specifier: str | None
+    span: Span
+    statement: Span
+    bindings: tuple[str, ...] = ()
+    base: Base = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """Everything that one file says.
+
+    Attributes:
+        language: the grammar that read it.
+        encoding: `invalid` bytes are read as Node reads them (each bad sequence as U+FFFD), `utf-16` is not read.
+        invalid_at: offset of the first byte that is not UTF-8, else None.
+        size: bytes of the file.
+        references: every site in source order (by start, outermost first).
+        errors: ranges that the grammar could not read, in source order, not overlapping.
+    """
+
+    language: str
+    encoding: Encoding
+    size: int
+    references: tuple[Reference, ...] = ()
+    errors: tuple[ErrorRange, ...] = ()
+    invalid_at: int | None = None
