@@ -1,0 +1,103 @@
+"""Where the calls of one run arrive: the session's own three are answered here, all others go through the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+
+from affidavit.errors import AffidavitError, RejectedError
+from affidavit.evidence.record import JsonValue
+from affidavit.runtime.answer import Answer, read_answer
+from affidavit.runtime.broker import Broker
+from affidavit.runtime.ledger import Ledger, failed
+from affidavit.runtime.program import CallResult, CallReturned, RunOutcome, ScriptCall
+from affidavit.store import Store
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """Serves the calls of one run: the session's own three, everything else through the broker.
+
+    A failure of the store ends the run: nothing may run on whose evidence cannot be kept.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        ledger: Ledger,
+        *,
+        store: Store,
+        script: str,
+        now: Callable[[], float],
+        on_call: Callable[[ScriptCall], None] | None,
+    ) -> None:
+        self.ledger = ledger
+        self.answer: Answer | None = None
+        self.fatal: AffidavitError | None = None
+        self._broker = broker
+        self._store = store
+        self._script = script
+        self._now = now
+        self._on_call = on_call
+        self._running: asyncio.Task[RunOutcome] | None = None
+
+    async def serve(self, start: Callable[[], Coroutine[Any, Any, RunOutcome]]) -> RunOutcome:
+        """Run the engine to its end, or stop it when a record could not be kept."""
+        self._running = asyncio.create_task(start())
+        try:
+            return await self._running
+        except asyncio.CancelledError:
+            if self.fatal is None:
+                raise
+            return RunOutcome(reason="error")
+
+    async def handle(self, call: ScriptCall) -> CallResult:
+        """Answer one call of the script."""
+        if self._on_call is not None:
+            self._on_call(call)
+        try:
+            match call.path:
+                case "answer":
+                    return self._answered(call)
+                case "calls":
+                    return self._returned([entry.as_json() for entry in self.ledger.entries])
+                case "budget":
+                    return self._returned(self._budget())
+                case _:
+                    return await self._broker.call(call, self.ledger)
+        except AffidavitError as error:
+            self.fatal = error
+            if self._running is not None:
+                self._running.cancel()
+            raise
+
+    def _answered(self, call: ScriptCall) -> CallResult:
+        try:
+            if self.answer is not None:
+                raise RejectedError(
+                    "answer-invalid",
+                    "df.answer was called already",
+                    hint="one answer a run: collect, then answer",
+                )
+            self.answer = read_answer(
+                call.arguments, entries=self.ledger.entries, store=self._store, script=self._script
+            )
+        except AffidavitError as error:
+            return failed(error, self._now())
+        return self._returned(None)
+
+    def _returned(self, value: JsonValue) -> CallResult:
+        return CallReturned(json=orjson.dumps(value), completed=self._now())
+
+    def _budget(self) -> dict[str, JsonValue]:
+        spent = self.ledger.spent(self._now())
+        budget = self.ledger.budget
+        return {
+            "calls_left": budget.calls - spent.calls,
+            "result_bytes_left": budget.result_bytes - spent.result_bytes,
+            "seconds_left": round(budget.seconds - spent.seconds, 3),
+        }

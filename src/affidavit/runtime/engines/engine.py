@@ -1,0 +1,121 @@
+"""The Protocol that every engine implements, and the choice among them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from affidavit.errors import AffidavitError, FailedError, UsageError
+from affidavit.evidence.record import JsonValue
+from affidavit.runtime.program import CallHandler, Program, RunOutcome
+
+__all__ = ["Choice", "Engine", "EngineName", "Engines", "Refusal"]
+
+EngineName: TypeAlias = Literal["auto", "cpython", "monty"]
+
+
+class Refusal(Protocol):
+    """A construct that an engine cannot run as Python means it."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+    @property
+    def construct(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class Engine(Protocol):
+    """Runs scripts in isolation. Several runs may be under way at once; each starts fresh.
+
+    Attributes:
+        name: `cpython` or `monty`.
+    """
+
+    name: str
+
+    async def start(self) -> None:
+        """Make ready to run. Raises `FailedError(engine-unavailable)` where isolation cannot be proven."""
+        ...
+
+    def unsupported(self, source: str, tree: Mapping[str, JsonValue]) -> Sequence[Refusal]:
+        """What of the script this engine would refuse or do differently from Python; empty when nothing."""
+        ...
+
+    async def run(self, program: Program, handler: CallHandler) -> RunOutcome:
+        """Run one program. Cancelling the task kills the sandbox and joins every call it made."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that was started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An engine that is ready, and why it was taken."""
+
+    engine: Engine
+    reason: str
+
+
+class Engines:
+    """The engines of a process, made on first use and started once.
+
+    Args:
+        makers: by engine name, in order of preference for `auto`.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], Engine]]) -> None:
+        self._makers = dict(makers)
+        self._ready: dict[str, Engine] = {}
+        self._broken: dict[str, AffidavitError] = {}
+        self._starting = asyncio.Lock()
+
+    async def choose(self, wanted: str) -> Choice:
+        """A started engine. `auto` takes the first whose isolation is proven here, never an unprotected one.
+
+        Raises:
+            UsageError: `usage`, when no engine has this name.
+            FailedError: `engine-unavailable`, with what is missing.
+        """
+        if wanted != "auto":
+            if wanted not in self._makers:
+                raise UsageError("usage", f"no engine {wanted!r}", hint=f"one of auto, {', '.join(self._makers)}")
+            return Choice(engine=await self._started(wanted), reason="asked for")
+        refused: list[str] = []
+        for name in self._makers:
+            try:
+                engine = await self._started(name)
+            except FailedError as error:
+                refused.append(f"{name} is not available: {error.message}")
+                continue
+            reason = "; ".join(refused) or "isolation was tried and holds"
+            return Choice(engine=engine, reason=reason)
+        raise FailedError(
+            "engine-unavailable", "; ".join(refused), hint="`affidavit doctor` tries each isolation layer and says more"
+        )
+
+    async def _started(self, name: str) -> Engine:
+        async with self._starting:
+            if name in self._broken:
+                raise self._broken[name]
+            if name not in self._ready:
+                engine = self._makers[name]()
+                try:
+                    await engine.start()
+                except FailedError as error:
+                    self._broken[name] = error
+                    raise
+                self._ready[name] = engine
+            return self._ready[name]
+
+    async def close(self) -> None:
+        """Close every engine that was started."""
+        ready, self._ready = list(self._ready.values()), {}
+        for engine in ready:
+            await engine.close()

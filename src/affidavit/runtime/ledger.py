@@ -1,0 +1,96 @@
+"""The calls of one run and what they have spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from affidavit.errors import AffidavitError
+from affidavit.evidence.record import JsonValue
+from affidavit.namespaces.operation import Operation, Reply
+from affidavit.policy import Budget, Spent
+from affidavit.runtime.program import CallFailed
+
+__all__ = ["CallEntry", "CallStatus", "Ledger", "failed", "shown"]
+
+CallStatus: TypeAlias = Literal["ok", "failed", "unfinished"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEntry:
+    """One call as a run reports it. `code` is the error code of a failed call; `line` is 0 outside scripts."""
+
+    operation: str
+    contract: str
+    evidence_id: str
+    status: CallStatus
+    line: int
+    duration_ms: float
+    code: str = ""
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The entry as doors and `df.calls()` show it."""
+        return {
+            "operation": self.operation,
+            "contract": self.contract,
+            "evidence_id": self.evidence_id,
+            "status": self.status,
+            "line": self.line,
+            "duration_ms": round(self.duration_ms, 3),
+            "code": self.code,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """The calls of one run so far. The only mutable part of a call; one run owns it.
+
+    Attributes:
+        run: the run's id, or None for a call that a person or client makes directly.
+        budget: what the run may spend.
+        started: when it started, seconds since the epoch.
+        entries: the recorded calls in the order of their ends.
+        dispatched: how many calls were let through to an operation.
+        result_bytes: bytes of results handed over.
+    """
+
+    run: str | None
+    budget: Budget
+    started: float
+    entries: list[CallEntry] = field(default_factory=list[CallEntry])
+    dispatched: int = 0
+    result_bytes: int = 0
+
+    def spent(self, now: float) -> Spent:
+        """What is spent at `now`, seconds since the epoch."""
+        return Spent(calls=self.dispatched, result_bytes=self.result_bytes, seconds=now - self.started)
+
+
+def shown(operation: Operation, result: JsonValue, reply: Reply, evidence_id: str) -> JsonValue:
+    """The result as the caller sees it: the hashed value plus what may not enter the hash (design rule 3)."""
+    if not isinstance(result, dict) or not (operation.carries_evidence or reply.outside):
+        return result
+    whole: dict[str, Any] = dict(result)  # pyright: ignore[reportUnknownArgumentType]
+    if operation.carries_evidence:
+        whole["evidence_id"] = evidence_id
+    for path, value in reply.outside.items():
+        *parents, last = path.split(".")
+        at = whole
+        for name in parents:
+            inner = dict(at[name])
+            at[name] = inner
+            at = inner
+        at[last] = value
+    return whole
+
+
+def failed(error: AffidavitError, completed: float, evidence_id: str = "") -> CallFailed:
+    """A failure as a script receives it; `evidence_id` names the record that keeps it."""
+    return CallFailed(
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        retryable=error.retryable,
+        details=dict(error.details) | ({"evidence_id": evidence_id} if evidence_id else {}),
+        completed=completed,
+    )

@@ -1,0 +1,152 @@
+"""One run of a script: its report, and what the session's log says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+from affidavit.evidence import values
+from affidavit.evidence.record import JsonValue
+from affidavit.runtime.ledger import CallEntry
+from affidavit.store import StoredEvent
+
+__all__ = ["Run", "RunStatus", "RunView", "runs_of"]
+
+RunStatus: TypeAlias = Literal["succeeded", "failed", "rejected", "timed-out", "cancelled", "orphaned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of a script.
+
+    Attributes:
+        run_id: unique id of the run.
+        number: its number in the session, from 1.
+        session_id: the session.
+        status: how it ended; a `rejected` script never started.
+        engine: the engine that ran it, with `engine_reason` saying why that one.
+        has_value: whether the script returned anything.
+        value: its value, encoded JSON; `data` decodes it.
+        answer: the envelope of `df.answer`, or None.
+        stdout: what it printed; `stdout_cut` characters were dropped at the limit.
+        error: code, type, message, line, column, traceback, hint, details; or None.
+        check: `clean`, `advised`, `rejected` or `unchecked` (with its reason in `check_reason`).
+        diagnostics: findings of the check, each line, column, rule, message, blocking, suggestion.
+        calls: every call that was made, with its evidence id, also where the run failed.
+        notes: repairs and conversions that were made.
+    """
+
+    run_id: str
+    number: int
+    session_id: str
+    status: RunStatus
+    engine: str = ""
+    engine_reason: str = ""
+    has_value: bool = False
+    value: JsonValue = None
+    answer: Mapping[str, JsonValue] | None = None
+    stdout: str = ""
+    stdout_cut: int = 0
+    error: Mapping[str, JsonValue] | None = None
+    check: str = ""
+    check_reason: str = ""
+    diagnostics: tuple[Mapping[str, JsonValue], ...] = ()
+    calls: tuple[CallEntry, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> Any:
+        """The value as Python sees it."""
+        return values.decode(self.value)
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The document of `affidavit run --json`."""
+        return {
+            "run_id": self.run_id,
+            "number": self.number,
+            "session_id": self.session_id,
+            "status": self.status,
+            "engine": self.engine,
+            "engine_reason": self.engine_reason,
+            "has_value": self.has_value,
+            "value": values.plain(self.value),
+            "answer": values.plain(self.answer),
+            "stdout": self.stdout,
+            "stdout_cut": self.stdout_cut,
+            "error": self.error,
+            "check": self.check,
+            "check_reason": self.check_reason,
+            "diagnostics": list(self.diagnostics),
+            "calls": [entry.as_json() for entry in self.calls],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run as the log tells it: a pure reduction of its events.
+
+    `started` holds the calls whose start was logged and whose end was not.
+    """
+
+    run_id: str
+    number: int
+    requested: float
+    status: RunStatus | Literal["running"] = "running"
+    engine: str = ""
+    settled: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    started: tuple[StoredEvent, ...] = ()
+    calls: tuple[StoredEvent, ...] = ()
+
+
+def runs_of(events: Iterable[StoredEvent]) -> list[RunView]:
+    """Reduce a session's events to its runs, in order of request. Pure: the same events give the same runs."""
+    parts: dict[str, _Parts] = {}
+    for event in events:
+        if event.run is None:
+            continue
+        if event.kind == "run-requested":
+            parts[event.run] = _Parts(requested=event, number=len(parts) + 1)
+        elif event.run in parts:
+            parts[event.run].add(event)
+    return [part.view(run_id) for run_id, part in parts.items()]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Parts:
+    """What the reduction has seen of one run; mutable, so that ten thousand calls reduce in linear time."""
+
+    requested: StoredEvent
+    number: int
+    engine: str = ""
+    settled: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    open: dict[int, StoredEvent] = field(default_factory=dict[int, StoredEvent])
+    calls: list[StoredEvent] = field(default_factory=list[StoredEvent])
+
+    def add(self, event: StoredEvent) -> None:
+        data = cast("dict[str, Any]", event.data)
+        match event.kind:
+            case "run-started":
+                self.engine = data["engine"]
+            case "call-started":
+                self.open[data["call"]] = event
+            case "call-recorded":
+                self.open.pop(data["call"], None)
+                self.calls.append(event)
+            case "run-settled":
+                self.settled = data
+            case _:
+                pass
+
+    def view(self, run_id: str) -> RunView:
+        return RunView(
+            run_id=run_id,
+            number=self.number,
+            requested=self.requested.at,
+            status=self.settled.get("status", "running"),
+            engine=self.engine,
+            settled=self.settled,
+            started=tuple(self.open.values()),
+            calls=tuple(self.calls),
+        )

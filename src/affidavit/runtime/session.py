@@ -1,0 +1,396 @@
+"""A session: one agent's runs, in order, kept as a log of events.
+
+State is a reduction of the log (`run.runs_of`); a session therefore resumes by id from any process. One script runs
+at a time in a session; many sessions run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+from filelock import FileLock, Timeout
+
+from affidavit.errors import AffidavitError, FailedError, NotFoundError, RejectedError
+from affidavit.evidence import values
+from affidavit.evidence.identity import record_id
+from affidavit.evidence.record import JsonValue, Producer, Record, Unfinished
+from affidavit.namespaces.infer import input_stub
+from affidavit.policy import Budget, Grant
+from affidavit.runtime.answer import Answer
+from affidavit.runtime.broker import Broker
+from affidavit.runtime.catalogue import Catalogue
+from affidavit.runtime.desk import Desk
+from affidavit.runtime.engines.engine import Choice, Engines
+from affidavit.runtime.ledger import Ledger
+from affidavit.runtime.program import CallResult, Limits, Program, RunOutcome, ScriptCall
+from affidavit.runtime.repair import repair
+from affidavit.runtime.run import Run, RunStatus, RunView, runs_of
+from affidavit.runtime.typecheck import Checker, Verdict
+from affidavit.store import Event, Store
+
+__all__ = ["Parts", "Session", "resolve_run"]
+
+_INLINE_BYTES = 16 << 10
+_STATUS: Mapping[str, RunStatus] = {
+    "finished": "succeeded",
+    "timed-out": "timed-out",
+    "cancelled": "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a session works with; the workspace wires it."""
+
+    store: Store
+    catalogue: Catalogue
+    engines: Engines
+    checker: Checker
+    locks: Path
+    grants: tuple[Grant, ...] = ()
+    now: Callable[[], float] = time.time
+
+
+class Session:
+    """Runs scripts and direct calls, and records them.
+
+    Args:
+        session_id: the session's id; its log may already hold events.
+        parts: what the workspace wired.
+    """
+
+    def __init__(self, session_id: str, parts: Parts) -> None:
+        self.id = session_id
+        self._parts = parts
+        self._store = parts.store
+        self._broker = Broker(
+            parts.store,
+            session=session_id,
+            operations=parts.catalogue.operations,
+            grants=parts.grants,
+            now=parts.now,
+        )
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What scripts of this session may call."""
+        return self._parts.catalogue
+
+    def runs(self) -> list[RunView]:
+        """Every run of this session as its log tells it, oldest first."""
+        return runs_of(self._store.events.of_session(self.id))
+
+    async def check(self, source: str, *, inputs: Mapping[str, Any] | None = None) -> Verdict:
+        """Check a script without running it; inputs are Python values by name."""
+        encoded = {name: values.encode(value) for name, value in (inputs or {}).items()}
+        return await self._check(repair(source).source, encoded)
+
+    async def run(
+        self,
+        source: str,
+        *,
+        engine: str = "auto",
+        inputs: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        on_call: Callable[[ScriptCall], None] | None = None,
+    ) -> Run:
+        """Repair, check and run a script; whatever happens to it is a `Run`, not an exception.
+
+        Args:
+            source: the script.
+            engine: `auto`, `cpython` or `monty`.
+            inputs: Python values that the script finds under these global names, typed from the values.
+            limits: bounds of the run; the defaults are those of `Limits`.
+            on_call: told of each call before it is made, for progress displays.
+
+        Raises:
+            FailedError: `session-busy`, when the session runs a script already; `engine-unavailable`.
+            UsageError: `value-unsupported`, when an input cannot cross into the sandbox.
+        """
+        encoded = {name: values.encode(value) for name, value in (inputs or {}).items()}
+        async with self._alone():
+            return await self._run(source, engine, encoded, limits or Limits(), on_call)
+
+    async def call(self, path: str, arguments: Mapping[str, Any]) -> CallResult:
+        """Call one operation directly, by its path below `df`. Recorded like a script's call."""
+        ledger = Ledger(run=None, budget=Budget(), started=self._parts.now())
+        encoded = {name: values.encode(value) for name, value in arguments.items()}
+        return await self._broker.call(ScriptCall(path=path, arguments=encoded, line=0), ledger)
+
+    def recover(self) -> list[str]:
+        """Settle runs whose worker is gone as `orphaned`; returns their ids. Calls without an end become records.
+
+        Only to be called with the session's lock held: an unsettled run of a session that nobody holds is lost.
+        """
+        orphans = [view for view in self.runs() if view.status == "running"]
+        for view in orphans:
+            for started in view.started:
+                self._unfinished(view, cast("dict[str, Any]", started.data))
+            self._log("run-settled", {"status": "orphaned", "has_value": False}, run=view.run_id)
+        return [view.run_id for view in orphans]
+
+    def _unfinished(self, view: RunView, data: dict[str, Any]) -> None:
+        name, version = data["producer"]
+        record = Record(
+            kind="observation",
+            operation=data["contract"],
+            parameters=data["parameters"],
+            outcome=Unfinished(),
+            producer=Producer(name=name, version=version),
+            authority=data["authority"],
+            confidence=data["confidence"],
+        )
+        kept = {key: data[key] for key in ("operation", "line", "column", "iteration", "call", "contract")}
+        kept |= {"status": "unfinished", "code": "", "duration_ms": None}
+        self._log("call-recorded", kept, run=view.run_id, record=record)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None]:
+        """Hold the session's lock: across tasks and processes, and released by the kernel when a process dies."""
+        lock = FileLock(self._parts.locks / f"{hashlib.sha256(self.id.encode()).hexdigest()[:32]}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise FailedError(
+                "session-busy",
+                f"session {self.id} is running a script already",
+                hint="wait for it, or use another session",
+                retryable=True,
+            ) from error
+        try:
+            self.recover()
+            yield
+        finally:
+            lock.release()
+
+    async def _run(
+        self,
+        source: str,
+        wanted: str,
+        inputs: Mapping[str, JsonValue],
+        limits: Limits,
+        on_call: Callable[[ScriptCall], None] | None,
+    ) -> Run:
+        repaired = repair(source)
+        run = Run(
+            run_id=f"run_{secrets.token_hex(8)}",
+            number=len(self.runs()) + 1,
+            session_id=self.id,
+            status="rejected",
+            notes=tuple(repaired.notes),
+        )
+        self._log(
+            "run-requested",
+            {
+                "source": source,
+                "script": _digest(source),
+                "inputs": dict(inputs),
+                "engine": wanted,
+                "number": run.number,
+            },
+            run=run.run_id,
+        )
+        verdict = await self._check(repaired.source, inputs)
+        run = replace(
+            run,
+            check=verdict.status,
+            check_reason=verdict.reason,
+            diagnostics=tuple(diagnostic.as_json() for diagnostic in verdict.diagnostics),
+        )
+        if verdict.status == "rejected":
+            return self._settle(run, error=_rejection(run))
+        choice = await self._parts.engines.choose(wanted)
+        run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
+        refusals = choice.engine.unsupported(repaired.source, self.catalogue.tree)
+        if refusals:
+            found = [
+                {
+                    "line": refusal.line,
+                    "column": refusal.column,
+                    "rule": f"{choice.engine.name}:{refusal.construct}",
+                    "message": refusal.message,
+                    "blocking": True,
+                    "suggestion": "use --engine cpython",
+                }
+                for refusal in refusals
+            ]
+            run = replace(run, diagnostics=run.diagnostics + tuple(found))
+            return self._settle(run, error=_unsupported(choice, found[0]))
+        return await self._execute(run, choice, repaired.source, inputs, limits, on_call)
+
+    async def _execute(
+        self,
+        run: Run,
+        choice: Choice,
+        source: str,
+        inputs: Mapping[str, JsonValue],
+        limits: Limits,
+        on_call: Callable[[ScriptCall], None] | None,
+    ) -> Run:
+        clock, seed = self._parts.now(), secrets.randbits(32)
+        program = Program(
+            source=source, tree=self.catalogue.tree, inputs=inputs, clock=clock, seed=seed, limits=limits
+        )
+        budget = Budget(calls=limits.calls, seconds=limits.wall_seconds)
+        desk = Desk(
+            self._broker,
+            Ledger(run=run.run_id, budget=budget, started=clock),
+            store=self._store,
+            script=_digest(source),
+            now=self._parts.now,
+            on_call=on_call,
+        )
+        self._log(
+            "run-started",
+            {"engine": choice.engine.name, "reason": choice.reason, "clock": clock, "seed": seed},
+            run=run.run_id,
+        )
+        try:
+            outcome = await desk.serve(lambda: choice.engine.run(program, desk.handle))
+        except asyncio.CancelledError:
+            self._settle(replace(run, status="cancelled", calls=tuple(desk.ledger.entries)))
+            raise
+        return self._settled(run, outcome, desk)
+
+    def _settled(self, run: Run, outcome: RunOutcome, desk: Desk) -> Run:
+        status: RunStatus = _STATUS.get(outcome.reason, "failed")
+        error = desk.fatal.as_json() if desk.fatal else _script_error(outcome)
+        if error is None and outcome.unawaited:
+            path, line = outcome.unawaited[0]
+            message = f"df.{path} on line {line} was called and never awaited, so it did not run"
+            error = FailedError("call-not-awaited", message, hint=f"await df.{path}(...)").as_json() | {
+                "line": line
+            }
+        if error is not None and status == "succeeded":
+            status = "failed"
+        run = replace(
+            run,
+            status=status,
+            has_value=outcome.has_value and status == "succeeded",
+            value=orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None,
+            stdout=outcome.stdout,
+            stdout_cut=outcome.stdout_cut,
+            calls=tuple(desk.ledger.entries),
+            notes=run.notes + tuple(outcome.notes),
+        )
+        if desk.answer is not None:
+            run = replace(run, answer=self._keep_answer(run, desk.answer))
+        return self._settle(run, error=error)
+
+    def _keep_answer(self, run: Run, answer: Answer) -> dict[str, JsonValue]:
+        """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
+        if run.status != "succeeded":
+            return answer.as_json(None)
+        record = answer.record()
+        evidence_id = record_id(record)
+        self._log("answer-given", {"status": answer.status}, run=run.run_id, record=record)
+        return answer.as_json(evidence_id)
+
+    def _settle(self, run: Run, *, error: Mapping[str, JsonValue] | None = None) -> Run:
+        run = replace(run, error=error)
+        body = orjson.dumps(run.value)
+        if len(body) > _INLINE_BYTES:
+            blob = self._store.blobs.put(body)
+            value: dict[str, JsonValue] = {"value_blob": {"digest": blob.digest, "size": blob.size}}
+        else:
+            value = {"value": run.value}
+        data = run.as_json() | value
+        if "value_blob" in value:
+            del data["value"]
+        for known in ("run_id", "session_id", "calls"):
+            del data[known]
+        self._log("run-settled", data, run=run.run_id)
+        return run
+
+    async def _check(self, source: str, inputs: Mapping[str, JsonValue]) -> Verdict:
+        return await self._parts.checker.check(
+            source,
+            stubs=self.catalogue.stubs,
+            inputs_stub=input_stub(inputs),
+            tree=self.catalogue.tree,
+        )
+
+    def _log(
+        self,
+        kind: str,
+        data: Mapping[str, JsonValue],
+        *,
+        run: str | None = None,
+        record: Record | None = None,
+    ) -> None:
+        event = Event(
+            kind=kind,
+            session=self.id,
+            run=run,
+            at=self._parts.now(),
+            data=dict(data),
+            evidence_id=record_id(record) if record else None,
+        )
+        self._store.append(event, record=record)
+
+
+def _digest(source: str) -> str:
+    return "sha256:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _rejection(run: Run) -> dict[str, JsonValue]:
+    blocking = [diagnostic for diagnostic in run.diagnostics if diagnostic["blocking"]]
+    first = blocking[0]
+    code = "script-syntax" if first["rule"] == "syntax" else "script-rejected"
+    error = RejectedError(
+        code,
+        f"line {first['line']}: {first['message']}",
+        hint=str(first.get("suggestion") or "correct the script and run it again; nothing ran"),
+        details={"findings": len(blocking)},
+    )
+    return error.as_json() | {"line": first["line"], "column": first["column"]}
+
+
+def _unsupported(choice: Choice, first: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    error = RejectedError(
+        "engine-unsupported",
+        f"line {first['line']}: {choice.engine.name} cannot run this as Python means it: {first['message']}",
+        hint="use --engine cpython, or write it without that construct; nothing ran",
+    )
+    return error.as_json() | {"line": first["line"], "column": first["column"]}
+
+
+def _script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
+    if outcome.error is None:
+        return None
+    error = outcome.error
+    return {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "retryable": False,
+        "details": dict(error.details),
+        "type": error.type,
+        "line": error.line,
+        "column": error.column,
+        "traceback": error.traceback,
+    }
+
+
+def resolve_run(views: Sequence[RunView], name: str) -> RunView:
+    """Find a run by id, unique prefix of it, or number.
+
+    Raises:
+        NotFoundError: `run-not-found`.
+    """
+    found = [view for view in views if view.run_id.startswith(name) or name == str(view.number)]
+    if len(found) != 1:
+        problem = "is ambiguous" if found else "is not in this session"
+        raise NotFoundError(
+            "run-not-found", f"run {name!r} {problem}", hint="`affidavit session show` lists its runs"
+        )
+    return found[0]
