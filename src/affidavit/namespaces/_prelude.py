@@ -1,0 +1,164 @@
+"""The head of every stub module: the shapes that collections return, and what `df` itself can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["ROOT", "prelude"]
+
+ROOT: Final = "Df"
+
+_IMPORTS: Final = """\
+from collections.abc import AsyncIterator, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import Any, Generic, Literal, Never, NotRequired, TypeVar, overload
+from typing_extensions import TypedDict
+
+_Row = TypeVar("_Row")
+
+class _Struct:
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def get(self, key: str, default: Any = None, /) -> Any: ...
+    def keys(self) -> KeysView[str]: ...
+    def values(self) -> ValuesView[Any]: ...
+    def items(self) -> ItemsView[str, Any]: ...
+"""
+
+_COVERAGE: Final = 'Literal["complete", "partial", "unknown"]'
+_FIELDS: Final = (
+    (
+        "Source",
+        "Where rows come from: the record of the analysis, and the digest and format of its bytes.",
+        (("evidence_id", "str"), ("artifact", "str"), ("format", "str")),
+    ),
+    (
+        "CoverageDict",
+        "What of the source was examined; says nothing about paging.",
+        (
+            ("state", _COVERAGE),
+            ("selection", "str"),
+            ("examined", "int"),
+            ("omitted", "int"),
+            ("unknown", "int"),
+            ("bounds", "dict[str, int]"),
+        ),
+    ),
+    (
+        "PageInfo",
+        "Where this page stands among the matching rows.",
+        (
+            ("offset", "int"),
+            ("returned", "int"),
+            ("total", "int"),
+            ("exhausted", "bool"),
+            ("shortened", "bool"),
+            ("next_cursor", "str | None"),
+        ),
+    ),
+    (
+        "LimitationDict",
+        "A place in the source that could not be examined.",
+        (("code", "str"), ("place", "str"), ("message", "str")),
+    ),
+    (
+        "Page",
+        "One page of rows with what they rest on.",
+        (
+            ("rows", "list[_Row]"),
+            ("evidence_id", "str"),
+            ("source", "Source"),
+            ("source_coverage", "CoverageDict"),
+            ("page", "PageInfo"),
+            ("limitations", "list[LimitationDict]"),
+        ),
+    ),
+    (
+        "Count",
+        "How many rows match; a lower bound when the source was not examined completely.",
+        (
+            ("evidence_id", "str"),
+            ("count", "int"),
+            ("bound", 'Literal["exact", "lower"]'),
+            ("by", "str | None"),
+            ("groups", "list[dict[str, Any]]"),
+            ("source", "Source"),
+            ("source_coverage", "CoverageDict"),
+        ),
+    ),
+)
+
+_TYPED_DICTS: Final = '''\
+class Found(TypedDict, Generic[_Row]):
+    """A batch item that is there."""
+    status: Literal["found"]
+    id: str
+    item: _Row
+
+class Missed(TypedDict):
+    """A batch item that is not, with the reason."""
+    status: Literal["failed"]
+    id: str
+    code: str
+    message: str
+
+class CallInfo(TypedDict):
+    """One call of this run."""
+    operation: str
+    evidence_id: str
+    status: Literal["ok", "failed", "unfinished"]
+    line: int
+    contract: str
+    duration_ms: float
+    code: str
+'''
+
+OWN: Final = '''\
+    class Error(Exception):
+        """A call failed: branch on `code`."""
+        code: str
+        message: str
+        hint: str
+        retryable: bool
+        details: dict[str, Any]
+    def answer(self, *, status: Literal["answered", "partial", "unsupported"], value: Any = None, \
+evidence: Sequence[str] | None = None, derivation: str | None = None, coverage: Any = None, \
+missing: Sequence[str] | None = None, reason: str | None = None) -> None:
+        """The final answer of this run; without `evidence` it cites every call."""
+    def calls(self) -> list[CallInfo]:
+        """The calls of this run so far."""
+    def budget(self) -> dict[str, float]:
+        """What this run may still use: seconds, calls, bytes."""'''
+
+_TAKEN: Final = (
+    "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
+    "TypeVar overload TypedDict Found Missed CallInfo Df Error Source CoverageDict PageInfo LimitationDict Page "
+    "Count results df"
+)
+NAMES: Final = frozenset(_TAKEN.split())
+"""Every name of the head that a declaration or class may not take."""
+
+OWN_NAMES: Final = frozenset({"Error", "answer", "calls", "budget"})
+"""What `df` has of its own; no namespace or operation directly below it may be called so."""
+
+
+def prelude() -> str:
+    """Source of the head, up to the classes of the mounted namespaces."""
+    shapes = [_shape(name, doc, fields) for name, doc, fields in _FIELDS]
+    return "\n".join([_IMPORTS, *shapes, _TYPED_DICTS])
+
+
+def _shape(name: str, doc: str, fields: Sequence[tuple[str, str]]) -> str:
+    """A class whose fields can be read as attributes and as items."""
+    generic = any("_Row" in kind for _, kind in fields)
+    lines = [f"class {name}(_Struct{', Generic[_Row]' if generic else ''}):", f'    """{doc}"""']
+    lines += [f"    {field}: {kind}" for field, kind in fields]
+    kinds: dict[str, list[str]] = {}
+    for field, kind in fields:
+        kinds.setdefault(kind, []).append(f'"{field}"')
+    for kind, keys in kinds.items():
+        if len(kinds) > 1:
+            lines.append("    @overload")
+        lines.append(f"    def __getitem__(self, key: Literal[{', '.join(keys)}], /) -> {kind}: ...")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,320 @@
+"""Values against JSON Schemas: the validator, its errors in our words, and values made what a schema declares."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import math
+import pathlib
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from affidavit.errors import UsageError
+from affidavit.evidence.record import JsonValue
+from affidavit.namespaces._jsonschema import json_path, resolve
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+__all__ = ["Contract", "Problem", "is_safe_pattern"]
+
+MAX_PATTERN_TEXT: Final = 512
+MAX_DEPTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """The most telling disagreement of a value with its schema."""
+
+    path: str
+    message: str
+
+
+class Contract:
+    """One compiled schema: what is wrong with a value, and the value as what the schema declares.
+
+    The dialect is the one that `$schema` names; without it 2020-12, and where that does not fit, draft-07 or draft-04
+    (OpenAPI 3.0's boolean `exclusiveMinimum`). References are local only. `format` says nothing here, as the standard
+    has it. A `pattern` is asserted only where matching it is cheap on any text (no repeated groups, no
+    back-references, at most two open repetitions) and on at most 512 characters; the far side asserts the others.
+
+    Raises:
+        UsageError: `schema-unsupported` when no dialect accepts the schema.
+    """
+
+    __slots__ = ("_schema", "_validator", "_what")
+
+    def __init__(self, schema: dict[str, JsonValue] | bool, *, what: str) -> None:
+        self._schema = schema
+        self._what = what
+        self._validator = _validator(schema, what)
+
+    def problem(self, value: Any) -> Problem | None:
+        """The most telling disagreement of `value` with the schema, or None."""
+        from jsonschema.exceptions import best_match
+
+        try:
+            error = best_match(self._validator.iter_errors(value))
+        except RecursionError:
+            return Problem(path="$", message=f"is nested too deeply for the schema of {self._what}")
+        if error is None:
+            return None
+        path = cast("list[str | int]", list(error.absolute_path))
+        return Problem(path=json_path(path), message=_message(error, value))
+
+    def declared(self, value: Any) -> Any:
+        """`value` as the JSON types that the schema declares (a Decimal for a declared string becomes its text).
+
+        What the schema leaves open stays as it is. What cannot be made what is declared stays as it is too, so that
+        `problem` names it.
+        """
+        return _Declare(document=self._schema, accepts=self._accepts).of(value, self._schema, 0)
+
+    def _accepts(self, value: Any, subschema: JsonValue) -> bool:
+        try:
+            return self._validator.evolve(schema=subschema).is_valid(value)
+        except RecursionError:
+            return False
+
+
+def is_safe_pattern(pattern: str) -> bool:
+    """Whether matching costs little on any text of 512 characters."""
+    plain = re.sub(
+        r"\\.",
+        "x",
+        re.sub(r"\[(?:\\.|\^?\]|[^\]\\])(?:\\.|[^\]\\])*\]", "x", pattern, flags=re.DOTALL),
+        flags=re.DOTALL,
+    )
+    if len(pattern) > 1_000 or re.search(r"\\[1-9kgpPuU]", pattern) or re.search(r"\)\s*[*+{]", plain):
+        return False
+    if re.search(r"\(\?[^:]", plain):
+        return False
+    return len(re.findall(r"[*+]|\{\d*,\d*\}", plain)) <= 2 and not re.search(r"\{\d{3,}", plain)
+
+
+def _validator(schema: dict[str, JsonValue] | bool, what: str) -> Validator:
+    import jsonschema
+    from jsonschema import exceptions, validators
+    from referencing import Registry
+
+    dialect = str(schema.get("$schema", "")) if isinstance(schema, dict) else ""
+    candidates: list[type[Validator]] = [
+        jsonschema.Draft202012Validator,
+        jsonschema.Draft7Validator,
+        jsonschema.Draft4Validator,
+    ]
+    for mark, first in (("draft-04", 2), ("draft-06", 1), ("draft-07", 1)):
+        if mark in dialect:
+            candidates = [candidates[first]]
+    problem: exceptions.SchemaError | None = None
+    # `$schema` may name any dialect, also unknown ones; the library must not look it up
+    bare: Any = (
+        {key: value for key, value in schema.items() if key != "$schema"}
+        if isinstance(schema, dict)
+        else schema
+    )
+    for candidate in candidates:
+        try:
+            candidate.check_schema(bare)
+        except exceptions.SchemaError as error:
+            problem = problem or error
+            continue
+        extended = cast(
+            "type[Validator]",
+            validators.extend(  # pyright: ignore[reportUnknownMemberType]
+                candidate, {"pattern": _pattern, "patternProperties": _pattern_properties}
+            ),
+        )
+        return extended(bare, registry=Registry())
+    assert problem is not None
+    path = json_path(list(problem.absolute_path))
+    raise UsageError(
+        "schema-unsupported",
+        f"the schema of {what} is not valid JSON Schema at {path}: {_short(problem.message)}",
+        hint="Mend the schema at its source, or mount without this operation.",
+        details={"path": path},
+    ) from None
+
+
+def _compiled(pattern: Any) -> re.Pattern[str] | None:
+    if not isinstance(pattern, str) or not is_safe_pattern(pattern):
+        return None
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None  # ECMAScript syntax that Python does not know: the far side asserts it
+
+
+def _pattern(validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[Any]:  # noqa: ARG001
+    from jsonschema.exceptions import ValidationError
+
+    if not isinstance(instance, str) or len(instance) > MAX_PATTERN_TEXT:
+        return
+    compiled = _compiled(pattern)
+    if compiled is not None and not compiled.search(instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[Any]:  # noqa: ARG001
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in cast(dict[str, Any], patterns).items():
+        compiled = _compiled(pattern)
+        if compiled is None:
+            continue
+        for key, value in cast(dict[Any, Any], instance).items():
+            if isinstance(key, str) and len(key) <= MAX_PATTERN_TEXT and compiled.search(key):
+                yield from validator.descend(value, subschema, path=key, schema_path=pattern)
+
+
+_EXPECTED: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "array": "list",
+    "object": "dict",
+}
+
+
+def _message(error: Any, value: Any) -> str:
+    kind = error.validator
+    if kind == "type":
+        wanted = error.validator_value
+        names = cast("list[str]", wanted if isinstance(wanted, list) else [wanted])
+        expected = " or ".join(_EXPECTED.get(name, name) for name in names)
+        return f"expected {expected}, got {_named(error.instance)}"
+    if kind in ("enum", "const"):
+        allowed = cast("list[Any]", error.validator_value if kind == "enum" else [error.validator_value])
+        shown = ", ".join(repr(one) for one in allowed[:12]) + (", ..." if len(allowed) > 12 else "")
+        return f"expected one of {shown}, got {_short(repr(error.instance))}"
+    if value is None:
+        return "expected a value, got None"
+    return _short(str(error.message))
+
+
+def _named(value: Any) -> str:
+    name = type(value).__name__
+    return f"{name} {_short(repr(value), 60)}" if isinstance(value, (str, int, float, bool)) else name
+
+
+def _short(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+@dataclass(slots=True)
+class _Declare:
+    document: JsonValue
+    accepts: Callable[[Any, JsonValue], bool]
+
+    def of(self, value: Any, schema: JsonValue, depth: int) -> Any:
+        if not isinstance(schema, dict) or not schema or depth > MAX_DEPTH:
+            return value
+        node = cast(dict[str, JsonValue], schema)
+        if "$ref" in node:
+            value = self.of(value, resolve(self.document, str(node["$ref"])), depth + 1)
+        for part in cast("list[JsonValue]", node.get("allOf", [])):
+            value = self.of(value, part, depth + 1)
+        for key in ("anyOf", "oneOf"):
+            if key in node:
+                value = self._alternative(value, cast("list[JsonValue]", node[key]), depth)
+        return self._typed(value, node, depth)
+
+    def _alternative(self, value: Any, branches: list[JsonValue], depth: int) -> Any:
+        # A value that is JSON already is not converted into what another alternative declares.
+        for branch in branches:
+            if self.accepts(value, branch):
+                return self.of(value, branch, depth + 1)
+        for branch in branches:
+            made = self.of(value, branch, depth + 1)
+            if self.accepts(made, branch):
+                return made
+        return value
+
+    def _typed(self, value: Any, node: dict[str, JsonValue], depth: int) -> Any:
+        kinds = _kinds(node)
+        if isinstance(value, enum.Enum):
+            value = value.value if kinds or "enum" in node or "const" in node else value
+        if "string" in kinds:
+            value = _as_text(value)
+        if "integer" in kinds or "number" in kinds:
+            value = _as_number(value, integer="number" not in kinds)
+        if "array" in kinds:
+            value = self._array(value, node, depth)
+        if "object" in kinds:
+            value = self._object(value, node, depth)
+        return value
+
+    def _array(self, value: Any, node: dict[str, JsonValue], depth: int) -> Any:
+        if isinstance(value, AbstractSet):
+            value = sorted(cast("AbstractSet[Any]", value), key=lambda one: (type(one).__name__, repr(one)))
+        if not isinstance(value, (list, tuple)):
+            return value
+        items = node.get("items", True)
+        prefix = node.get("prefixItems", items if isinstance(items, list) else [])
+        first = cast("list[JsonValue]", prefix if isinstance(prefix, list) else [])
+        rest = node.get("additionalItems", True) if isinstance(items, list) else items
+        values = cast("list[Any]", value)
+        return [
+            self.of(one, first[index] if index < len(first) else rest, depth + 1)
+            for index, one in enumerate(values)
+        ]
+
+    def _object(self, value: Any, node: dict[str, JsonValue], depth: int) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        if not isinstance(value, Mapping):
+            return value
+        properties = node.get("properties")
+        known = cast("dict[str, JsonValue]", properties) if isinstance(properties, dict) else {}
+        extra = node.get("additionalProperties", True)
+        return {
+            key: self.of(one, known.get(key, extra), depth + 1)
+            for key, one in cast("Mapping[Any, Any]", value).items()
+        }
+
+
+def _kinds(node: dict[str, JsonValue]) -> tuple[str, ...]:
+    kind = node.get("type")
+    if isinstance(kind, list):
+        return tuple(cast("list[str]", kind))
+    if isinstance(kind, str):
+        return (kind,)
+    if "properties" in node:
+        return ("object",)
+    if "enum" in node or "const" in node:
+        values = cast("list[Any]", node.get("enum", [node.get("const")]))
+        return ("string",) if all(isinstance(one, str) for one in values) else ()
+    return ("array",) if "items" in node or "prefixItems" in node else ()
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
+        return value.isoformat()
+    if isinstance(value, (decimal.Decimal, uuid.UUID, pathlib.PurePath)):
+        return str(value)
+    if isinstance(value, str) and type(value) is not str:
+        return str.__str__(value)
+    return value
+
+
+def _as_number(value: Any, *, integer: bool) -> Any:
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        whole = value == value.to_integral_value()
+        if whole and (integer or int(value.as_tuple().exponent) >= 0):
+            return int(value)
+        return value if integer else _finite(float(value), value)
+    if integer and isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _finite(number: float, original: Any) -> Any:
+    return number if math.isfinite(number) else original
