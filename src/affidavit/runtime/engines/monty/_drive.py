@@ -1,0 +1,256 @@
+"""Answers everything that one sandbox asks of its host while a script runs."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal
+
+import orjson
+from pydantic_monty import (
+    AsyncFunctionSnapshot,
+    AsyncFutureSnapshot,
+    AsyncMontySession,
+    AsyncNameLookupSnapshot,
+    MontyComplete,
+)
+
+from affidavit.evidence import values
+from affidavit.evidence.record import JsonValue
+from affidavit.runtime.program import CallFailed, CallHandler, CallResult, CallReturned, Program, ScriptCall
+
+from ._rewrite import Place
+
+__all__ = ["Drive", "Output"]
+
+
+class Output:
+    """Collects what a script prints, both streams in order, up to a bound; what is beyond it is counted."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._kept: list[str] = []
+        self.cut = 0
+
+    def __call__(self, _stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Take one piece of output."""
+        if self._left <= 0:
+            self.cut += len(text)
+            return
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) > self._left:
+            whole = data[: self._left].decode("utf-8", "ignore")
+            self.cut += len(text) - len(whole)
+            text = whole
+            self._left = 0
+        else:
+            self._left -= len(data)
+        self._kept.append(text)
+
+    @property
+    def text(self) -> str:
+        """What is kept so far."""
+        return "".join(self._kept)
+
+
+class Drive:
+    """The host's side of one run: calls, clock, sleep, and the tasks that they became.
+
+    Args:
+        program: what runs.
+        handler: answers calls.
+        sites: places of the calls, by the number that the sandbox reports.
+    """
+
+    def __init__(self, program: Program, handler: CallHandler, sites: tuple[Place, ...]) -> None:
+        self.output = Output(program.limits.output_bytes)
+        self.failures: dict[str, CallFailed] = {}
+        self._limits = program.limits
+        self._handler = handler
+        self._sites = sites
+        self._clock = program.clock
+        self._calls = 0
+        self._iterations: Counter[tuple[str, int]] = Counter()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ambiguous: set[str] = set()
+        self._waiting: dict[int, asyncio.Task[Any]] = {}
+        self._settled: asyncio.Queue[int] = asyncio.Queue()
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """What the prelude finds under names that it does not define."""
+        return {
+            "_affidavit_call": self.call,
+            "_affidavit_sync": self.call,
+            "_affidavit_fields": self._field_of,
+        }
+
+    async def feed(
+        self, session: AsyncMontySession, code: str, inputs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run a piece of code to its end and return its value."""
+        snapshot = await session.feed_start(
+            code,
+            inputs=dict(inputs) if inputs else None,
+            external_lookup=self.functions(),
+            print_callback=self.output,
+            os=self._system,
+        )
+        while not isinstance(snapshot, MontyComplete):
+            match snapshot:
+                case AsyncFunctionSnapshot():
+                    snapshot = await self._function(snapshot)
+                case AsyncFutureSnapshot():
+                    snapshot = await self._settle(snapshot)
+                case AsyncNameLookupSnapshot():
+                    snapshot = await snapshot.resume_auto()
+        return snapshot.output
+
+    async def _function(self, snapshot: AsyncFunctionSnapshot) -> Any:
+        name = str(snapshot.function_name)
+        if name == "_affidavit_sync":
+            return await self._answer(snapshot)
+        concurrent = name in ("_affidavit_call", "asyncio.sleep") and not snapshot.allow_eager_await
+        if not concurrent:
+            return await snapshot.resume_auto()
+        work = self.call(*snapshot.args) if name == "_affidavit_call" else self._sleep(snapshot.args[0])
+        call_id = snapshot.call_id
+        task = self._spawn(work)
+        self._waiting[call_id] = task
+        task.add_done_callback(lambda _: self._settled.put_nowait(call_id))
+        return await snapshot.resume({"future": ...})
+
+    async def _answer(self, snapshot: AsyncFunctionSnapshot) -> Any:
+        """Make a call that the script does not await."""
+        try:
+            value = await self.call(*snapshot.args)
+        except binascii.Incomplete as error:
+            return await snapshot.resume({"exception": error})
+        return await snapshot.resume({"return_value": value})
+
+    async def _settle(self, snapshot: AsyncFutureSnapshot) -> Any:
+        """Hand over one finished call, in the order of their ends, so that the script resumes as under asyncio."""
+        call_id = await self._settled.get()
+        task = self._waiting.pop(call_id)
+        try:
+            value = await task
+        except binascii.Incomplete as error:
+            return await snapshot.resume({call_id: {"exception": error}})
+        return await snapshot.resume({call_id: {"return_value": value}})
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def join(self) -> None:
+        """Cancel what still runs for the script, and wait until it has ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def call(self, path: str, arguments: Mapping[str, Any], site: int) -> Any:
+        """Make one call of the script and return its value as the sandbox takes it.
+
+        Raises:
+            binascii.Incomplete: the call failed; the exception that stands for `df.Error` in the sandbox.
+        """
+        self._calls += 1
+        place = self._sites[site]
+        iteration = self._iterations[path, site]
+        self._iterations[path, site] += 1
+        encoded: dict[str, JsonValue] = {name: values.encode(value) for name, value in arguments.items()}
+        call = ScriptCall(
+            path=path, arguments=encoded, line=place.line, column=place.column, iteration=iteration
+        )
+        result = self._refused(call) or await self._spawn(self._handle(call))
+        self._clock = max(self._clock, result.completed)
+        if isinstance(result, CallFailed):
+            raise binascii.Incomplete(self._remember(result))
+        return decoded(result)
+
+    async def _handle(self, call: ScriptCall) -> CallResult:
+        return await self._handler(call)
+
+    def _refused(self, call: ScriptCall) -> CallFailed | None:
+        if self._calls > self._limits.calls:
+            return self._exceeded(
+                f"more than {self._limits.calls} calls", "make fewer calls, or raise the limit"
+            )
+        for name, value in call.arguments.items():
+            if len(orjson.dumps(value)) > self._limits.argument_bytes:
+                problem = (
+                    f"argument {name} of df.{call.path} has more than {self._limits.argument_bytes} bytes"
+                )
+                return self._exceeded(problem, "pass less at once")
+        return None
+
+    def _exceeded(self, message: str, hint: str) -> CallFailed:
+        return CallFailed(
+            code="budget-exceeded",
+            message=message,
+            hint=hint,
+            retryable=False,
+            details={},
+            completed=self._clock,
+        )
+
+    def _remember(self, failure: CallFailed) -> str:
+        """The text of the exception; its other fields are looked up by that text when the script asks."""
+        text = failure.message
+        known = self.failures.setdefault(text, failure)
+        if _fields(known) != _fields(failure):
+            self._ambiguous.add(text)
+        self.failures[text] = failure
+        return text
+
+    def _field_of(self, text: str, name: str) -> Any:
+        failure = self.failures.get(text)
+        if failure is None:
+            raise AttributeError(f"this df.Error was not raised by a call, so it has no {name}")
+        if text in self._ambiguous and name != "message":
+            raise RuntimeError(
+                f"two failed calls share one message, so their {name} cannot be told apart here"
+            )
+        return values.decode(_fields(failure)[name])
+
+    async def _system(self, *, name: str, args: tuple[Any, ...], **_: Any) -> Any:
+        """The frozen clock, and waiting. Everything else of the system is not there."""
+        from pydantic_monty import NOT_HANDLED
+
+        match name:
+            case "time.time":
+                return self._clock
+            case "datetime.now":
+                zone: tzinfo | None = args[0] if args else None
+                now = datetime.fromtimestamp(self._clock, zone or UTC)
+                return now if zone else now.replace(tzinfo=None)
+            case "date.today":
+                return datetime.fromtimestamp(self._clock, UTC).date()
+            case "time.sleep" | "asyncio.sleep":
+                return await self._sleep(args[0])
+            case _:
+                return NOT_HANDLED
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+
+def _fields(failure: CallFailed) -> dict[str, JsonValue]:
+    return {
+        "code": failure.code,
+        "message": failure.message,
+        "hint": failure.hint,
+        "retryable": failure.retryable,
+        "details": dict(failure.details),
+    }
+
+
+def decoded(result: CallReturned) -> Any:
+    """The value of a call as Python objects; untagged where the text holds no tag at all."""
+    json = orjson.loads(result.json)
+    return values.decode(json) if b'"$' in result.json else json

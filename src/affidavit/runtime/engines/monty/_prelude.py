@@ -1,0 +1,256 @@
+"""The part of the engine that runs inside the sandbox, as source text: `df`, its calls, and the checks on values.
+
+It is fed to each worker before the script. Everything hides in one function's closure, because the script shares its
+globals and may rebind any builtin (`type = row["kind"]` is ordinary code). Names that start with `_affidavit` are
+refused in scripts.
+
+The language here is monty's: no `del`, no inheritance, no generators, no methods as values.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["PRELUDE", "REFUSAL"]
+
+# How the prelude reports a refusal: a ValueError whose text starts so, then code, path and message.
+REFUSAL: Final = "\x00affidavit\x00"
+
+PRELUDE: Final = '''
+import binascii as _affidavit_carrier
+import datetime as _affidavit_datetime
+import decimal as _affidavit_decimal
+import time as _affidavit_time
+
+
+def _affidavit_boot(
+    tree, limits, failure, _call, _sync, _fields, _dt, _dec, _clock,
+    type=type, isinstance=isinstance, len=len, getattr=getattr, setattr=setattr, hasattr=hasattr, id=id, list=list,
+    dict=dict, str=str, repr=repr, set=set, zip=zip, tuple=tuple, frozenset=frozenset, int=int, float=float,
+    bool=bool, bytes=bytes, ValueError=ValueError, TypeError=TypeError, AttributeError=AttributeError,
+    SystemExit=SystemExit, RuntimeError=RuntimeError, max=max,
+):
+    class _AffidavitNamespace:
+        pass
+
+    class _AffidavitPages:
+        pass
+
+    nothing = type(None)
+    exact = [str, int, float, bool, nothing, bytes, _dt.datetime, _dt.date, _dec.Decimal]
+    coroutine = "coroutine"
+    state = {"created": 0, "kept": None}
+    pending = {}
+    structs = {}
+    operations = {}
+    namespaces = {}
+    sited = {}
+
+    def refuse(code, path, message):
+        raise ValueError("\\x00affidavit\\x00" + code + "\\x00" + path + "\\x00" + message)
+
+    def measure(value, bound, softening):
+        """Walk a value before it leaves: only what records can hold may cross, and conversion must lose nothing."""
+        size = [0]
+        above = []
+
+        def spend(amount, path):
+            size[0] += amount
+            if size[0] > bound:
+                refuse("value-too-large", path, "more than " + str(bound) + " bytes")
+
+        def walk(item, path, depth):
+            kind = type(item)
+            if kind is str:
+                return spend(len(item) + 2, path)
+            if kind in exact:
+                return spend(len(item) if kind is bytes else 4, path)
+            if depth > 99:
+                refuse("value-too-deep", path, "nesting beyond 100 levels")
+            here = id(item)
+            if here in above:
+                refuse("value-unsupported", path, "the value contains itself")
+            above.append(here)
+            if isinstance(item, dict):
+                for key in item:
+                    if type(key) is not str:
+                        refuse("value-unsupported", path, "a mapping key is " + type(key).__name__ + ", not str")
+                    spend(len(key) + 4, path)
+                    walk(item[key], path + "." + key, depth + 1)
+            elif kind is list or (softening and (isinstance(item, tuple) or kind is set or kind is frozenset)):
+                at = 0
+                for inner in item:
+                    walk(inner, path + "[" + str(at) + "]", depth + 1)
+                    at += 1
+                spend(2 * at, path)
+            elif softening and hasattr(item, "__dataclass_fields__") and kind is not type:
+                for name in item.__dataclass_fields__:
+                    walk(getattr(item, name), path + "." + name, depth + 1)
+            else:
+                foreign(item, kind, path)
+            above.pop()
+
+        walk(value, "$", 0)
+
+    def foreign(item, kind, path):
+        name = kind.__name__
+        if name == coroutine and path == "$" and len(pending) > 0:
+            refuse("call-not-awaited", path, "the value is a call that was never awaited")
+        if kind is _AffidavitNamespace or kind is _AffidavitPages:
+            name = "namespace" if kind is _AffidavitNamespace else "pages"
+        refuse("value-unsupported", path, name + " is no value that records can hold")
+
+    def note(value, depth):
+        """Remember the mappings of a result whose keys may be read as attributes."""
+        if depth < DEPTH and type(value) is dict:
+            structs[id(value)] = True
+            for key in value:
+                note(value[key], depth + 1)
+
+    async def run(number, leaf, arguments, site):
+        pending.pop(number, None)
+        value = await _call(leaf["$call"], arguments, site)
+        if leaf.get("struct"):
+            note(value, 0)
+        return value
+
+    def bind(leaf, args, kwargs):
+        names = leaf["parameters"]
+        name = leaf["$call"]
+        if len(args) > leaf["positional"]:
+            raise TypeError(
+                "df." + name + "() takes " + str(leaf["positional"]) + " positional arguments but "
+                + str(len(args)) + " were given"
+            )
+        bound = {}
+        for key, value in zip(names, args):
+            bound[key] = value
+        for key in kwargs:
+            if key in bound:
+                raise TypeError("df." + name + "() got multiple values for argument " + repr(key))
+            if key not in names:
+                raise TypeError("df." + name + "() got an unexpected keyword argument " + repr(key))
+            bound[key] = kwargs[key]
+        for key in bound:
+            measure(bound[key], limits["argument_bytes"], False)
+        return bound
+
+    def operation(leaf, site):
+        kind = leaf["kind"]
+        if kind == "sync":
+            def call(*args, **kwargs):
+                return _sync(leaf["$call"], bind(leaf, args, kwargs), site)
+        elif kind == "pages":
+            def call(*args, **kwargs):
+                pages = _AffidavitPages()
+                pages.state = [leaf, bind(leaf, args, kwargs), site, None, False]
+                return pages
+        else:
+            def call(*args, **kwargs):
+                bound = bind(leaf, args, kwargs)
+                state["created"] += 1
+                pending[state["created"]] = [leaf["$call"], site]
+                return run(state["created"], leaf, bound, site)
+        operations[id(call)] = [call, leaf]
+        return call
+
+    def namespace(branch, site):
+        made = _AffidavitNamespace()
+        for name in branch:
+            inner = branch[name]
+            setattr(made, name, operation(inner, site) if "$call" in inner else namespace(inner, site))
+        namespaces[id(made)] = [made, branch]
+        return made
+
+    def at(site, base):
+        """The same namespace or operation, knowing the call site. Anything else comes back unchanged."""
+        known = sited.get((site, id(base)))
+        if known is not None:
+            return known
+        if type(base) is _AffidavitNamespace and id(base) in namespaces:
+            branch = namespaces[id(base)][1]
+            made = _AffidavitNamespace()
+            for name in branch:
+                inner = branch[name]
+                setattr(made, name, operation(inner, site) if "$call" in inner else getattr(base, name))
+            made.Error = failure
+        elif id(base) in operations and operations[id(base)][0] is base:
+            made = operation(operations[id(base)][1], site)
+        else:
+            return base
+        sited[(site, id(base))] = made
+        return made
+
+    def get(value, name):
+        """`value.name`, also for the mappings that results consist of and for `df.Error`."""
+        if type(value) is dict:
+            if id(value) in structs and name in value:
+                return value[name]
+            raise AttributeError("'dict' object has no attribute " + repr(name))
+        if isinstance(value, failure) and name in ("code", "message", "hint", "retryable", "details"):
+            return _fields(str(value), name)
+        if value is failure and name == "__name__":
+            return "Error"
+        return getattr(value, name)
+
+    async def advance(pages):
+        """Fetch the next page; False when none follows."""
+        leaf, arguments, site, page, done = pages.state
+        if done:
+            return False
+        if page is not None:
+            if page["page"]["exhausted"] or page["page"]["next_cursor"] is None:
+                pages.state[4] = True
+                return False
+            following = {}
+            for key in arguments:
+                if key not in ("cursor", "offset"):
+                    following[key] = arguments[key]
+            following["cursor"] = page["page"]["next_cursor"]
+            arguments = following
+        state["created"] += 1
+        page = await run(state["created"], leaf, arguments, site)
+        pages.state[3] = page
+        return True
+
+    def iterate(value):
+        if type(value) is not _AffidavitPages:
+            raise TypeError(
+                "'async for' requires an object with __aiter__ method, got " + type(value).__name__
+            )
+        return value
+
+    def current(pages):
+        return pages.state[3]
+
+    def keep(value):
+        state["kept"] = value
+        return value
+
+    def result(value):
+        measure(value, limits["result_bytes"], True)
+        return value
+
+    def kept():
+        return result(state["kept"])
+
+    def leave(code=None):
+        raise SystemExit("" if code is None else str(code))
+
+    def ended():
+        return [[pending[number] for number in pending], _clock.process_time()]
+
+    root = namespace(tree, 0)
+    root.Error = failure
+    return [root, at, get, advance, iterate, current, keep, kept, result, leave, ended]
+
+
+[
+    df, _affidavit_at, _affidavit_get, _affidavit_advance, _affidavit_iterate, _affidavit_current, _affidavit_keep,
+    _affidavit_kept, _affidavit_result, _affidavit_leave, _affidavit_ended,
+] = _affidavit_boot(
+    _affidavit_tree, _affidavit_limits, _affidavit_carrier.Incomplete, _affidavit_call, _affidavit_sync,
+    _affidavit_fields, _affidavit_datetime, _affidavit_decimal, _affidavit_time,
+)
+exit = quit = _affidavit_leave
+'''.replace("DEPTH", "3")

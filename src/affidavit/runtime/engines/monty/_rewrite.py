@@ -1,0 +1,262 @@
+"""Makes of a script the text that the sandbox runs, and leads places in that text back to the caller's.
+
+What changes, all of it on the syntax tree:
+
+- calls on `df` learn their call site; `async for` over pages becomes the `while` loop that means the same;
+- `x.name` asks for the keys of results and the fields of `df.Error`, which the sandbox's own objects cannot offer;
+- the script's value (design rule 15) leaves through a check that loses nothing.
+
+The new text comes from `ast.unparse`, is parsed again and compared with the tree that it was made from, so that an
+expression which does not survive is refused rather than run as something else.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard, cast
+
+from affidavit.evidence.record import JsonValue
+
+from ._scan import Scan, call_line, chain
+
+__all__ = ["Origins", "Place", "Rewritten", "rewrite"]
+
+_ENTRIES = ("main", "run", "solve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in the caller's script: 1-based line, 0-based column in UTF-8 bytes, as `ast` counts."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A script ready for the sandbox.
+
+    Attributes:
+        text: what is run.
+        sites: places of the calls, by the number that the sandbox reports; site 0 is unknown.
+        tree: the tree that `text` was made from; its nodes have the caller's places.
+    """
+
+    text: str
+    sites: tuple[Place, ...]
+    tree: ast.Module
+
+    def origins(self) -> Origins:
+        """The way back from places in `text`."""
+        return Origins(self.tree, self.text)
+
+
+class Origins:
+    """Leads a place in the rewritten text to the place in the caller's script."""
+
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        lines = text.split("\n")
+        known: dict[tuple[int, int], Place] = {}
+        for old, new in zip(_places(tree), _places(ast.parse(text)), strict=True):
+            key = (new.line, len(lines[new.line - 1].encode()[: new.column].decode("utf-8", "replace")))
+            known.setdefault(key, old)
+        self._keys = sorted(known)
+        self._places = [known[key] for key in self._keys]
+
+    def place(self, line: int, column: int) -> Place | None:
+        """The caller's place of a 1-based line and 0-based column in characters, or None before any code."""
+        at = bisect.bisect_right(self._keys, (line, column)) - 1
+        return self._places[at] if at >= 0 else None
+
+
+def _places(tree: ast.AST) -> Iterator[Place]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt):
+            yield Place(line=node.lineno, column=node.col_offset)
+
+
+def rewrite(module: ast.Module, tree: Mapping[str, JsonValue]) -> Rewritten:
+    """Rewrite a parsed script, which is changed in place.
+
+    Raises:
+        ValueError: some expression does not survive being written out again.
+        RecursionError: the script is nested too deeply.
+    """
+    scan = Scan(module, tree)
+    writer = _Writer(scan)
+    changed = writer.visit(module)
+    _value(changed, scan)
+    ast.fix_missing_locations(changed)
+    text = ast.unparse(changed)
+    if ast.dump(ast.parse(text)) != ast.dump(changed):
+        raise ValueError("an expression does not survive rewriting")
+    return Rewritten(text=text, sites=tuple(writer.sites), tree=changed)
+
+
+def _call(name: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
+    call = ast.Call(func=ast.Name(id=f"_affidavit_{name}", ctx=ast.Load()), args=list(arguments), keywords=[])
+    for node in ast.walk(call):
+        if isinstance(node, ast.expr) and not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return call
+
+
+class _Writer(ast.NodeTransformer):
+    """One pass over the tree."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.sites = [Place(line=0, column=0)]
+        self._scan = scan
+        self._loops = 0
+        self._selfs: list[str | None] = []
+        self._in_class = False
+
+    def _site(self, node: ast.Call) -> ast.Constant:
+        self.sites.append(Place(line=call_line(node), column=node.col_offset))
+        return ast.Constant(value=len(self.sites) - 1)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        site = self._scan.site_of(node)
+        leaves = self._scan.leaves_script(node.func)
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            function.value = self.visit(function.value)
+        else:
+            node.func = self.visit(function)
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        if leaves:
+            node.func = ast.copy_location(ast.Name(id="_affidavit_leave", ctx=ast.Load()), node.func)
+        elif site == "base" and isinstance(function, ast.Attribute):
+            function.value = _call("at", self._site(node), function.value, at=function.value)
+        elif site == "callee":
+            node.func = _call("at", self._site(node), node.func, at=node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or self._plain(node):
+            return self.generic_visit(node)
+        value = self.visit(node.value)
+        return ast.copy_location(_call("get", value, ast.Constant(value=node.attr), at=node), node)
+
+    def _plain(self, node: ast.Attribute) -> bool:
+        """Whether an attribute is certainly none of a result's or an error's: of a module, of `df`, of `self`."""
+        base = node.value
+        if isinstance(base, ast.Name) and self._selfs and base.id == self._selfs[-1]:
+            return True
+        dotted = chain(node)
+        return dotted is not None and (
+            dotted[0] in self._scan.imported or (dotted[0] == "df" and not self._scan.rebinds_df)
+        )
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer, self._in_class = self._in_class, True
+        node.body = self._statements(node.body)
+        self._in_class = outer
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        parameters = node.args.posonlyargs + node.args.args
+        self._selfs.append(parameters[0].arg if self._in_class and parameters else None)
+        outer, self._in_class = self._in_class, False
+        node.args.defaults = [self.visit(default) for default in node.args.defaults]
+        node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
+        node.body = self._statements(node.body)
+        self._in_class = outer
+        self._selfs.pop()
+        return node
+
+    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        changed: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            changed += cast("list[ast.stmt]", result) if isinstance(result, list) else [result]
+        return changed
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.target = self.visit(node.target)
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        node.guard = node.guard and self.visit(node.guard)
+        node.body = self._statements(node.body)
+        return node
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> list[ast.stmt]:
+        self._loops += 1
+        name = f"_affidavit_pages{self._loops}"
+        pages = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), node)
+        start = ast.Assign(
+            targets=[ast.copy_location(ast.Name(id=name, ctx=ast.Store()), node)],
+            value=_call("iterate", self.visit(node.iter), at=node.iter),
+        )
+        bind = ast.Assign(targets=[self.visit(node.target)], value=_call("current", pages, at=node.target))
+        loop = ast.While(
+            test=ast.copy_location(ast.Await(value=_call("advance", pages, at=node.iter)), node.iter),
+            body=[ast.copy_location(bind, node.target), *self._statements(node.body)],
+            orelse=self._statements(node.orelse),
+        )
+        return [ast.copy_location(start, node), ast.copy_location(loop, node)]
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        node.value = node.value and self.visit(node.value)
+        if not self._selfs and node.value is not None:
+            node.value = _call("result", node.value, at=node.value)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self._selfs.append(None)
+        self.generic_visit(node)
+        self._selfs.pop()
+        return node
+
+
+def _value(module: ast.Module, scan: Scan) -> None:
+    """Give the module its value: the last expression, a trailing assignment, or an uncalled entry function."""
+    last = module.body[-1] if module.body else None
+    if isinstance(last, ast.Expr):
+        last.value = _call("result", last.value, at=last.value)
+    elif _assigns(last):
+        last.value = _call("keep", last.value, at=last.value)
+        module.body.append(_expression(_call("kept", at=last), last))
+    elif isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
+        read = ast.copy_location(ast.Name(id=last.target.id, ctx=ast.Load()), last.target)
+        module.body.append(_expression(_call("result", read, at=last), last))
+    elif last is not None and (entry := _entry(scan)) is not None:
+        name = ast.copy_location(ast.Name(id=entry.name, ctx=ast.Load()), entry)
+        call: ast.expr = ast.copy_location(ast.Call(func=name, args=[], keywords=[]), entry)
+        if isinstance(entry, ast.AsyncFunctionDef):
+            call = ast.copy_location(ast.Await(value=call), entry)
+        module.body.append(_expression(_call("result", call, at=entry), entry))
+
+
+def _assigns(node: ast.stmt | None) -> TypeGuard[ast.Assign]:
+    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+
+
+def _expression(value: ast.expr, at: ast.AST) -> ast.Expr:
+    return ast.copy_location(ast.Expr(value=value), at)
+
+
+def _entry(scan: Scan) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """A defined `main`, `run` or `solve` that takes no argument and that nothing calls."""
+    for name in _ENTRIES:
+        function = scan.functions.get(name)
+        if function is not None and name not in scan.called and _callable_bare(function.args):
+            return function
+    return None
+
+
+def _callable_bare(arguments: ast.arguments) -> bool:
+    needed = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return needed <= 0 and all(default is not None for default in arguments.kw_defaults)
