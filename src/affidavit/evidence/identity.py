@@ -64,6 +64,7 @@ __all__ = [
     "Sealed",
     "body_id",
     "from_json",
+    "open_sealed",
     "projection",
     "record_id",
     "seal",
@@ -168,6 +169,24 @@ def from_json(json: JsonValue) -> Record:
     record = _read(Reader(json))
     _check(record)
     return record
+
+
+def open_sealed(body: bytes, notes: JsonValue) -> Record:
+    """The record of a projection's canonical bytes and of the notes that were kept beside it.
+
+    Raises:
+        UsageError: `value-unsupported`: these are not the parts of a sealed record.
+    """
+    shape = CanonicalJson(body).value()
+    try:
+        if notes and "failure" in notes:
+            shape["outcome"]["failure"] |= notes["failure"]
+        if notes and "limitations" in notes:
+            pairs = zip(shape["limitations"], notes["limitations"], strict=True)
+            shape["limitations"] = [limitation | {"message": message} for limitation, message in pairs]
+    except (LookupError, TypeError, ValueError):
+        raise UsageError("value-unsupported", "the notes beside a record do not fit it") from None
+    return from_json(shape)
 
 
 # ---- writing ----

@@ -1,0 +1,169 @@
+"""The event log: what happened, in order, and never changed.
+
+An event says who did what and when; a record (`records`) says what was seen. One record that is seen twice is one
+record and two events. The store keeps events and does not interpret their kinds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from affidavit.errors import VerificationError
+from affidavit.evidence.canonical import MAX_DOCUMENT_DEPTH, canonical
+from affidavit.evidence.record import JsonValue
+from affidavit.store._names import check_name
+from affidavit.store.database import Database, Row
+
+__all__ = ["Event", "Events", "StoredEvent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in a session.
+
+    Attributes:
+        kind: what happened: `session-opened`, `call-recorded`, ...
+        session: id of the session.
+        data: JSON that belongs to this kind. Parts of it may be `CanonicalJson`.
+        at: when, seconds since the epoch.
+        run: id of the run, where it belongs to one.
+        evidence_id: id of the record that it is about. Set by the store when the record is appended with it.
+        key: idempotency key: a second event with the same session and key is not appended.
+    """
+
+    kind: str
+    session: str
+    data: JsonValue
+    at: float
+    run: str | None = None
+    evidence_id: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent(Event):
+    """An event in the log.
+
+    Attributes:
+        seq: its place: later events have larger numbers, not necessarily the next one.
+        repeated: whether an append found it there by its key instead of adding it. Not compared.
+    """
+
+    seq: int
+    repeated: bool = field(default=False, compare=False)
+
+
+_SELECT: Final = (
+    "SELECT e.seq, e.kind, e.session, e.data, e.at, e.run, r.id, e.key"
+    " FROM events AS e LEFT JOIN records AS r ON r.number = e.record WHERE e.tenant = ?"
+)
+_INSERT: Final = (
+    "INSERT INTO events (tenant, session, run, kind, at, record, key, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Events:
+    """The log of one tenant. Reading only: `Store.append` writes."""
+
+    def __init__(self, database: Database, tenant: int) -> None:
+        self._database = database
+        self._tenant = tenant
+
+    def of_session(self, session: str, after: int = 0) -> list[StoredEvent]:
+        """The events of a session in order, those with `seq` above `after`."""
+        return self._select("AND e.session = ? AND e.seq > ? ORDER BY e.seq", session, after)
+
+    def of_run(self, run: str) -> list[StoredEvent]:
+        """The events of a run in order."""
+        return self._select("AND e.run = ? ORDER BY e.seq", run)
+
+    def of_record(self, evidence_id: str) -> list[StoredEvent]:
+        """Each time the record was seen, in order."""
+        sql = "SELECT number FROM records WHERE tenant = ? AND id = ?"
+        numbers = self._database.read(sql, (self._tenant, evidence_id))
+        return self._select("AND e.record = ? ORDER BY e.seq", numbers[0][0]) if numbers else []
+
+    def after(self, seq: int = 0, *, limit: int = 1000) -> list[StoredEvent]:
+        """At most `limit` events of the whole tenant that follow `seq`, in order."""
+        return self._select("AND e.seq > ? ORDER BY e.seq LIMIT ?", seq, limit)
+
+    def last(
+        self, session: str | None = None, *, kind: str | None = None, run: str | None = None
+    ) -> StoredEvent | None:
+        """The newest event that is of this session, kind and run, where given; None when there is none."""
+        wanted = {"e.session": session, "e.kind": kind, "e.run": run}
+        given = {column: value for column, value in wanted.items() if value is not None}
+        conditions = "".join(f" AND {column} = ?" for column in given)
+        found = self._select(f"{conditions} ORDER BY e.seq DESC LIMIT 1", *given.values())
+        return found[0] if found else None
+
+    def by_key(self, session: str, key: str) -> StoredEvent | None:
+        """The event that was appended with this idempotency key, or None."""
+        found = self._select("AND e.session = ? AND e.key = ?", session, key)
+        return found[0] if found else None
+
+    def sessions(self) -> list[str]:
+        """The ids of all sessions, in the order of their first events."""
+        sql = "SELECT session FROM events WHERE tenant = ? GROUP BY session ORDER BY min(seq)"
+        return [session for (session,) in self._database.read(sql, (self._tenant,))]
+
+    def _select(self, rest: str, *parameters: Any) -> list[StoredEvent]:
+        rows = self._database.read(f"{_SELECT} {rest}", (self._tenant, *parameters))
+        return [stored(row) for row in rows]
+
+
+def stored(row: Row, *, repeated: bool = False) -> StoredEvent:
+    """The event of a row of `_SELECT`.
+
+    Raises:
+        VerificationError: `store-damaged`, naming the event.
+    """
+    seq, kind, session, data, at, run, evidence_id, key = row
+    try:
+        json = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise VerificationError(
+            "store-damaged",
+            f"the data of event {seq} (session {session}) is not JSON",
+            hint="restore the workspace from a journal or a copy",
+            details={"seq": seq},
+        ) from None
+    return StoredEvent(
+        seq=seq, kind=kind, session=session, data=json, at=at, run=run, evidence_id=evidence_id, key=key,
+        repeated=repeated,
+    )  # fmt: skip
+
+
+def prepare(event: Event) -> bytes:
+    """Check the names of an event and write its data.
+
+    Raises:
+        UsageError: `name-invalid`, or `value-unsupported` for data that is not JSON.
+    """
+    check_name("kind", event.kind)
+    check_name("session", event.session)
+    if event.run is not None:
+        check_name("run", event.run)
+    if event.key is not None:
+        check_name("key", event.key)
+    return canonical(event.data, max_depth=MAX_DOCUMENT_DEPTH)
+
+
+def insert(cursor: sqlite3.Cursor, tenant: int, event: Event, data: bytes, record: int | None) -> int:
+    """Add the event to the log inside the caller's transaction; its `seq`."""
+    cursor.execute(_INSERT, (tenant, event.session, event.run, event.kind, event.at, record, event.key, data))
+    seq = cursor.lastrowid
+    assert seq is not None
+    return seq
+
+
+def find_by_key(cursor: sqlite3.Cursor, tenant: int, event: Event) -> StoredEvent | None:
+    """The event that has this one's session and key, inside the caller's transaction."""
+    rows = cursor.execute(f"{_SELECT} AND e.session = ? AND e.key = ?", (tenant, event.session, event.key))
+    row = rows.fetchone()
+    rows.fetchall()
+    return None if row is None else stored(row, repeated=True)

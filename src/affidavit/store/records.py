@@ -1,0 +1,210 @@
+"""Evidence records: each once per tenant, checked against its id whenever it is read."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
+from affidavit.evidence.identity import PREFIX, Sealed, body_id, open_sealed
+from affidavit.evidence.record import BlobRef, JsonValue, Record, Success
+from affidavit.store.blobs import Blobs
+from affidavit.store.database import Database
+
+__all__ = ["Evidence"]
+
+_SHORTENED: Final = re.compile(r"(?:ev1_)?([0-9a-f]{4,64})")
+_WHOLE: Final = re.compile(r"ev1_[0-9a-f]{64}")
+_NO_NUMBER: Final = 2**63 - 1
+_INSERT: Final = (
+    "INSERT INTO records (tenant, id, operation, body, notes) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+# `+tenant` keeps SQLite from sorting by an index on it: numbers are in order already.
+_LIST: Final = """
+    SELECT id, operation, body, notes FROM records
+    WHERE +tenant = :tenant AND number < :before AND (:operation IS NULL OR operation = :operation)
+    AND (:session IS NULL
+         OR number IN (SELECT record FROM events WHERE tenant = :tenant AND session = :session))
+    ORDER BY number DESC LIMIT :limit
+"""
+
+
+class Evidence:
+    """The records of one tenant. Reading only: `Store.append` writes."""
+
+    def __init__(self, database: Database, tenant: int, blobs: Blobs) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._blobs = blobs
+
+    def get(self, evidence_id: str) -> Record:
+        """The record of an id or of a prefix that only one id has. Its id is computed again first.
+
+        Raises:
+            NotFoundError: `evidence-not-found`.
+            UsageError: `evidence-ambiguous`.
+            VerificationError: `store-damaged`: the stored bytes do not have this id.
+        """
+        whole = self.resolve(evidence_id)
+        sql = "SELECT id, operation, body, notes FROM records WHERE tenant = ? AND id = ?"
+        [row] = self._database.read(sql, (self._tenant, whole))
+        return _open(*row)
+
+    def resolve(self, prefix: str) -> str:
+        """The whole id for a prefix of at least four digits, with or without `ev1_`.
+
+        Raises:
+            NotFoundError: `evidence-not-found`.
+            UsageError: `evidence-ambiguous`, with some of the candidates in `details.candidates`.
+        """
+        match = _SHORTENED.fullmatch(prefix)
+        if match is None:
+            raise _not_found(
+                prefix, "an id is `ev1_` and 64 lower-case hexadecimal digits; four or more will do"
+            )
+        low = PREFIX + match[1]
+        # `g` follows every hexadecimal digit.
+        sql = "SELECT id FROM records WHERE tenant = ? AND id >= ? AND id < ? ORDER BY id LIMIT 6"
+        found = [row[0] for row in self._database.read(sql, (self._tenant, low, low + "g"))]
+        if not found:
+            raise _not_found(prefix, "`affidavit evidence list` shows the ids that are here")
+        if len(found) > 1:
+            raise UsageError(
+                "evidence-ambiguous",
+                f"several records begin with {prefix}",
+                hint="give more digits: " + ", ".join(it[: len(low) + 6] for it in found[:3]) + ", ...",
+                details={"candidates": found},
+            )
+        return found[0]
+
+    def has(self, ids: Iterable[str]) -> set[str]:
+        """Those of the whole ids that have a record here."""
+        wanted = orjson.dumps([it for it in ids if _WHOLE.fullmatch(it)]).decode()
+        sql = "SELECT id FROM records WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))"
+        return {row[0] for row in self._database.read(sql, (self._tenant, wanted))}
+
+    def list(
+        self,
+        limit: int = 50,
+        after: str | None = None,
+        operation: str | None = None,
+        session: str | None = None,
+    ) -> list[tuple[str, Record]]:
+        """Ids and records, newest first.
+
+        Args:
+            limit: how many at most.
+            after: whole id of the last one of the page before.
+            operation: only records of this operation (`javascript.modules.page/1`).
+            session: only records that an event of this session is about.
+
+        Raises:
+            NotFoundError: `evidence-not-found` for `after`.
+            VerificationError: `store-damaged`, naming the record.
+        """
+        parameters = {
+            "tenant": self._tenant,
+            "before": _NO_NUMBER if after is None else self._number(after),
+            "operation": operation,
+            "session": session,
+            "limit": max(0, limit),
+        }
+        return [(row[0], _open(*row)) for row in self._database.read(_LIST, parameters)]
+
+    def result(self, record: Record) -> JsonValue:
+        """The encoded result of a call that succeeded, read from its blob where it is kept apart.
+
+        Raises:
+            VerificationError: `blob-missing`, `blob-damaged`.
+            NotFoundError: `item-not-found`: the call did not succeed.
+        """
+        if not isinstance(record.outcome, Success):
+            raise NotFoundError(
+                "item-not-found", f"this call of {record.operation} did not return, so it has no result"
+            )
+        ref = record.outcome.result
+        if not isinstance(ref, BlobRef):
+            return ref
+        return orjson.loads(self._blobs.get(ref.digest))
+
+    def damaged(self) -> list[str]:
+        """Read every record; the ids whose stored bytes do not hold."""
+        bad: list[str] = []
+        last = 0
+        sql = (
+            "SELECT number, id, operation, body, notes FROM records WHERE tenant = ? AND number > ?"
+            " ORDER BY number LIMIT 1000"
+        )
+        while rows := self._database.read(sql, (self._tenant, last)):
+            for number, evidence_id, *rest in rows:
+                last = number
+                try:
+                    _open(evidence_id, *rest)
+                except VerificationError:
+                    bad.append(evidence_id)
+        return bad
+
+    def _number(self, evidence_id: str) -> int:
+        rows = self._database.read(
+            "SELECT number FROM records WHERE tenant = ? AND id = ?",
+            (self._tenant, self.resolve(evidence_id)),
+        )
+        return rows[0][0]
+
+
+def keep(cursor: sqlite3.Cursor, tenant: int, sealed: Sealed) -> int:
+    """Store a record inside the caller's transaction, once; its number. A damaged copy of it is repaired."""
+    notes = None if sealed.notes is None else orjson.dumps(sealed.notes)
+    cursor.execute(_INSERT, (tenant, sealed.id, sealed.operation, sealed.body, notes))
+    if cursor.rowcount == 1:
+        number = cursor.lastrowid
+        assert number is not None
+        return number
+    [(number, operation, body)] = cursor.execute(
+        "SELECT number, operation, body FROM records WHERE tenant = ? AND id = ?", (tenant, sealed.id)
+    ).fetchall()
+    if body != sealed.body or operation != sealed.operation:
+        cursor.execute(
+            "UPDATE records SET operation = ?, body = ?, notes = ? WHERE number = ?",
+            (sealed.operation, sealed.body, notes, number),
+        )
+    return number
+
+
+def number_of(cursor: sqlite3.Cursor, tenant: int, evidence_id: str) -> int:
+    """The number of a record that must be there, inside the caller's transaction.
+
+    Raises:
+        NotFoundError: `evidence-not-found`.
+    """
+    rows = cursor.execute(
+        "SELECT number FROM records WHERE tenant = ? AND id = ?", (tenant, evidence_id)
+    ).fetchall()
+    if not rows:
+        raise _not_found(evidence_id, "append the record with its event")
+    return rows[0][0]
+
+
+def _open(evidence_id: str, operation: Any, body: Any, notes: Any) -> Record:
+    """The record of a row, after its id was computed from its bytes again."""
+    try:
+        if type(body) is bytes and body_id(body) == evidence_id:
+            record = open_sealed(body, None if notes is None else orjson.loads(notes))
+            if record.operation == operation:
+                return record
+    except (AffidavitError, orjson.JSONDecodeError):
+        pass
+    raise VerificationError(
+        "store-damaged",
+        f"the record kept as {evidence_id} is not the one with this id",
+        hint="record it again, or restore it from a journal or a bundle",
+        details={"evidence_id": evidence_id},
+    )
+
+
+def _not_found(evidence_id: str, hint: str) -> NotFoundError:
+    return NotFoundError("evidence-not-found", f"no record has the id {evidence_id[:80]!a} here", hint=hint)

@@ -1,0 +1,172 @@
+"""One workspace's store, as one tenant sees it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+from affidavit.errors import UsageError
+from affidavit.evidence.identity import Sealed, seal
+from affidavit.evidence.record import Record
+from affidavit.store import events as event_log
+from affidavit.store import records
+from affidavit.store._names import check_tenant
+from affidavit.store.blobs import Blobs
+from affidavit.store.database import BUSY_SECONDS, Database
+from affidavit.store.events import Event, Events, StoredEvent
+from affidavit.store.records import Evidence
+
+__all__ = ["Store"]
+
+_FILE: Final = "store.sqlite"
+_BLOBS: Final = "blobs"
+
+_Entry: TypeAlias = tuple[Event, bytes, Sealed | None]
+
+
+class Store:
+    """Events, evidence and blobs of one tenant in one workspace folder.
+
+    Several processes and threads may use one workspace at once. A store belongs to the process that opened it.
+
+    Attributes:
+        root: the workspace folder.
+        tenant: whose part of it this is.
+        events: the log.
+        evidence: the records.
+        blobs: values that are kept beside records.
+    """
+
+    def __init__(self, root: Path, tenant: str, database: Database) -> None:
+        self.root = root
+        self.tenant = tenant
+        self._database = database
+        self._tenant = _tenant_number(database, tenant)
+        self.blobs = Blobs(root / _BLOBS / tenant)
+        self.events = Events(database, self._tenant)
+        self.evidence = Evidence(database, self._tenant, self.blobs)
+
+    @classmethod
+    def open(
+        cls, root: Path, *, tenant: str = "default", create: bool = True, busy_seconds: float = BUSY_SECONDS
+    ) -> Store:
+        """Open the store of a workspace folder, making both where they are absent.
+
+        Args:
+            root: the workspace folder.
+            tenant: lower-case letters, digits, dashes and underscores.
+            create: whether an absent workspace is made.
+            busy_seconds: how long a write waits for other processes.
+
+        Raises:
+            NotFoundError: `store-missing`.
+            FailedError: `store-version`, `store-busy`, `store-full`, `store-unwritable`.
+            VerificationError: `store-damaged`.
+            UsageError: `name-invalid`: not a tenant's name.
+        """
+        check_tenant(tenant)
+        database = Database.open(root / _FILE, create=create, busy_seconds=busy_seconds)
+        try:
+            store = cls(root, tenant, database)
+            store.blobs.clean()
+        except BaseException:
+            database.close()
+            raise
+        return store
+
+    def append(self, event: Event, *, record: Record | Sealed | None = None) -> StoredEvent:
+        """Add one event, with the record that it is about, in one transaction.
+
+        A record that is there already is not stored twice. A result above 64 KiB is kept as a blob first. When the
+        event has a key and its session has an event with that key, nothing is stored and that event is returned
+        (`repeated`). When this returns, the event survives the death of this process.
+
+        Args:
+            event: what happened.
+            record: the record, or the same sealed (`identity.seal`), which is not hashed again.
+
+        Raises:
+            FailedError: `store-busy`, `store-full`, `store-unwritable`; then nothing was stored.
+            UsageError: `name-invalid`, `value-unsupported`.
+            NotFoundError: `evidence-not-found`: the event names a record that is neither given nor here.
+            VerificationError: `store-damaged`.
+        """
+        entry = self._prepare(event, record)
+        return self._database.write(lambda cursor: self._insert(cursor, entry))
+
+    def append_many(
+        self, events: Iterable[Event | tuple[Event, Record | Sealed | None]]
+    ) -> list[StoredEvent]:
+        """Add several events, some with their records, in one transaction: all of them or none.
+
+        Raises:
+            AffidavitError: as `append`.
+        """
+        pairs = (it if isinstance(it, tuple) else (it, None) for it in events)
+        entries = [self._prepare(event, record) for event, record in pairs]
+        return self._database.write(lambda cursor: [self._insert(cursor, entry) for entry in entries])
+
+    def close(self) -> None:
+        """Close the files. Nothing is lost without it; repeating it is harmless."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _prepare(self, event: Event, record: Record | Sealed | None) -> _Entry:
+        """All that needs no transaction: hashing, writing JSON, and the blob that the record will refer to."""
+        data = event_log.prepare(event)
+        if record is None:
+            return event, data, None
+        sealed = record if isinstance(record, Sealed) else seal(record)
+        if event.evidence_id not in (None, sealed.id):
+            raise UsageError(
+                "value-unsupported",
+                f"the event names {event.evidence_id} and comes with the record {sealed.id}",
+                details={"path": "$.evidence_id"},
+            )
+        if sealed.spilled is not None:
+            self.blobs.put(sealed.spilled)
+        return event, data, sealed
+
+    def _insert(self, cursor: sqlite3.Cursor, entry: _Entry) -> StoredEvent:
+        event, data, sealed = entry
+        if event.key is not None:
+            known = event_log.find_by_key(cursor, self._tenant, event)
+            if known is not None:
+                return known
+        evidence_id, number = event.evidence_id, None
+        if sealed is not None:
+            evidence_id, number = sealed.id, records.keep(cursor, self._tenant, sealed)
+        elif evidence_id is not None:
+            number = records.number_of(cursor, self._tenant, evidence_id)
+        seq = event_log.insert(cursor, self._tenant, event, data, number)
+        return StoredEvent(
+            seq=seq,
+            kind=event.kind,
+            session=event.session,
+            data=event.data,
+            at=event.at,
+            run=event.run,
+            evidence_id=evidence_id,
+            key=event.key,
+        )
+
+
+def _tenant_number(database: Database, tenant: str) -> int:
+    sql = "SELECT number FROM tenants WHERE name = ?"
+    rows = database.read(sql, (tenant,))
+    if not rows:
+        database.write(
+            lambda cursor: cursor.execute("INSERT OR IGNORE INTO tenants (name) VALUES (?)", (tenant,))
+        )
+        rows = database.read(sql, (tenant,))
+    return rows[0][0]
