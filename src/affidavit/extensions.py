@@ -9,16 +9,20 @@ An extension is loaded when it is first needed; one that cannot be loaded is a `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
 from affidavit.facts.collection import CollectionSpec
 from affidavit.facts.factfile import FactFileWriter
 
-__all__ = ["Analysis", "Analyzer", "Artifact", "Progress"]
+__all__ = ["ANALYZERS", "Analysis", "Analyzer", "Artifact", "Progress", "load_analyzers"]
+
+ANALYZERS = "affidavit.analyzers"
+"""Entry-point group: each entry names a callable without arguments that makes an `Analyzer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +82,12 @@ class Analyzer(Protocol):
     def analyze(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
         """Write every row. Either completes or raises: time never truncates facts (design rule 5)."""
         ...
+
+
+def load_analyzers() -> Iterator[tuple[EntryPoint, Analyzer | Exception]]:
+    """Every registered analyzer in order of name, or what went wrong with it: one fault must not stop the others."""
+    for point in sorted(entry_points(group=ANALYZERS), key=lambda point: point.name):
+        try:
+            yield point, cast("Callable[[], Analyzer]", point.load())()
+        except Exception as error:
+            yield point, error

@@ -19,7 +19,7 @@ from typing import Any, cast
 import orjson
 from filelock import FileLock, Timeout
 
-from affidavit.errors import AffidavitError, FailedError, NotFoundError, RejectedError
+from affidavit.errors import FailedError, NotFoundError, RejectedError
 from affidavit.evidence import values
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import JsonValue, Producer, Record, Unfinished

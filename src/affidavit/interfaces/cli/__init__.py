@@ -1,1 +1,99 @@
-"""The command line."""
+"""The command line.
+
+`COMMANDS` is the whole of it on one page. `affidavit --help` prints that page without loading the argument parser, so
+it stays well below a quarter second of CPU; everything else is parsed by cyclopts, which loads only the module of the
+command that is run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+__all__ = ["COMMANDS", "main"]
+
+_HERE = "affidavit.interfaces.cli"
+
+# command words -> (module:function below this package, one line of help)
+COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
+    ("run",): ("scripts:run", "Run a script against mounted data; every call becomes evidence."),
+    ("check",): ("scripts:check", "Check a script without running it."),
+    ("call",): ("operations:call", "Call one operation directly."),
+    ("describe",): ("operations:describe", "Find operations by words, or show one in full."),
+    ("mount", "add"): (
+        "mounts:add",
+        "Mount a file, folder or module as NAME=URI; mounting is the grant to read it.",
+    ),
+    ("mount", "list"): ("mounts:show_all", "List the mounts of the workspace."),
+    ("mount", "show"): ("mounts:show", "Show one mount and what was found in it."),
+    ("mount", "remove"): ("mounts:remove", "Take a mount away; its evidence stays."),
+    ("evidence", "list"): ("evidence:show_all", "List records, newest first."),
+    ("evidence", "show"): ("evidence:show", "Show one record by its id or a unique prefix."),
+    ("session", "list"): ("sessions:show_all", "List sessions."),
+    ("session", "show"): ("sessions:show", "Show the runs of a session, or its events."),
+    ("doctor",): ("doctor:doctor", "Try each isolation layer and part, and say what is missing."),
+    ("demo",): ("demo:demo", "Ask a real Electron application a question."),
+}
+
+_GROUPS: Final[Mapping[str, str]] = {
+    "mount": "What scripts can ask: add, list, show, remove.",
+    "evidence": "Records of calls: list, show.",
+    "session": "Runs and their events: list, show.",
+}
+
+_CODES = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 does not verify, 5 refused by policy, 130 interrupted."
+
+
+def main() -> None:
+    """The `affidavit` command: run it and exit with its code."""
+    raise SystemExit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Prints; never raises for the user's mistakes."""
+    words = list(arguments)
+    if not words or words in (["--help"], ["-h"], ["help"]):
+        sys.stdout.write(_overview())
+        return 0
+    if words == ["--version"]:
+        from affidavit import __version__
+
+        sys.stdout.write(f"affidavit {__version__}\n")
+        return 0
+    from affidavit.interfaces.cli.output import guarded
+
+    # A lone dash means standard input; the parser would take it for an option.
+    return guarded(_parse, ["@-" if word == "-" else word for word in words])
+
+
+def _parse(tokens: Sequence[str]) -> int:
+    from cyclopts import App
+
+    app = App(name="affidavit", help_format="plaintext", version_flags=[], result_action="return_value")
+    groups = {name: App(name=name, help=text, help_format="plaintext") for name, text in _GROUPS.items()}
+    for name, (target, text) in COMMANDS.items():
+        parent = groups[name[0]] if len(name) > 1 else app
+        parent.command(f"{_HERE}.{target}", name=name[-1], help=text)
+    for group in groups.values():
+        app.command(group)
+    result = app(tokens, exit_on_error=False, print_error=False)
+    return result if isinstance(result, int) else 0
+
+
+def _overview() -> str:
+    width = max(len(" ".join(words)) for words in COMMANDS) + 2
+    lines = [f"  {' '.join(words):<{width}}{text}" for words, (_, text) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Affidavit: code mode for agents that must show their work.",
+            "",
+            "Usage: affidavit COMMAND [ARGUMENTS] [--json] [--workspace DIR]",
+            "",
+            *lines,
+            "",
+            "`affidavit COMMAND --help` says more. With --json, stdout holds exactly one document, errors included.",
+            _CODES,
+            "",
+        ]
+    )

@@ -1,0 +1,235 @@
+"""From a file to a dataset, whatever the analyzer: identify, analyse once, record, and answer queries.
+
+The record of the analysis is the parent of every query's record, so what a page rests on can be followed to the bytes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from affidavit.errors import AffidavitError, FailedError, NotFoundError
+from affidavit.evidence.record import JsonValue, Producer, Record, Subject, Success
+from affidavit.extensions import Analyzer, Artifact, Progress, load_analyzers
+from affidavit.facts.cache import QueryCache
+from affidavit.facts.collection import Collection, CollectionSpec, ParentRef
+from affidavit.facts.factfile import FactFile, FactFileWriter, FactKey, FactStore, analysis_meta
+from affidavit.namespaces.collections import collection_namespace
+from affidavit.namespaces.operation import Namespace
+
+__all__ = ["Analysed", "Datasets", "Place"]
+
+_HEAD_BYTES = 4096
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a dataset comes from, as its mount keeps it.
+
+    Attributes:
+        name: the mount's name, for messages.
+        analyzer: the analyzer's name.
+        path: the file or folder.
+        subject: digest and format at the time of mounting.
+        signature: what told cheaply, at that time, that it was unchanged.
+        evidence_id: the record of the analysis.
+    """
+
+    name: str
+    analyzer: str
+    path: Path
+    subject: Subject
+    signature: str
+    evidence_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysed:
+    """A finished analysis: the artifact, its facts, and the record to keep."""
+
+    analyzer: Analyzer
+    artifact: Artifact
+    facts: FactFile
+    record: Record
+
+
+@dataclass(slots=True, kw_only=True)
+class _Dataset:
+    analyzer: Analyzer
+    place: Place
+    facts: FactFile
+    parent: ParentRef
+    cache: QueryCache = field(default_factory=QueryCache)
+    looked: float | None = None
+
+    def collection(self, spec: CollectionSpec) -> Collection:
+        """The collection, after a look at the artifact; one look a second, for that of 8,000 files takes 30 ms."""
+        now = time.monotonic()
+        if self.looked is None or now - self.looked > _LOOK_SECONDS:
+            self._look()
+            self.looked = now
+        return Collection(spec, self.facts, self.parent, self.cache)
+
+    def _look(self) -> None:
+        try:
+            same = self.analyzer.signature(self.place.path) == self.place.signature
+        except (AffidavitError, OSError):
+            same = False
+        if not same:
+            raise _changed(self.place)
+
+
+class Datasets:
+    """The datasets of one workspace.
+
+    Args:
+        folder: where fact files are kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._facts = FactStore(folder)
+        self._open: dict[Place, _Dataset] = {}
+        self._analyzers: dict[str, Analyzer] | None = None
+
+    def analyse(self, path: Path, *, known: Iterable[Place] = (), progress: Progress) -> Analysed:
+        """Analyse a file or folder; the same bytes are analysed once.
+
+        Args:
+            path: the artifact.
+            known: earlier places: where nothing about a file changed since, it is not read again for its digest.
+            progress: told how far the analysis is.
+
+        Raises:
+            NotFoundError: `artifact-not-found`.
+            FailedError: `artifact-unsupported`, `analysis-failed`.
+            VerificationError: `artifact-damaged`.
+        """
+        analyzer = self._analyzer_for(path)
+        artifact = _identified(analyzer, path, known)
+        facts = self._made(analyzer, artifact, progress)
+        record = Record(
+            kind="observation",
+            operation=f"{analyzer.name}.analyze/1",
+            parameters={},
+            outcome=Success(result={"summary": facts.summary, "facts": facts.digest}),
+            producer=Producer(name=analyzer.name, version=analyzer.version),
+            authority="static-analysis",
+            confidence="observed",
+            subject=artifact.subject,
+            coverage=facts.coverage,
+            limitations=facts.limitations,
+        )
+        return Analysed(analyzer=analyzer, artifact=artifact, facts=facts, record=record)
+
+    def namespace(self, place: Place, progress: Progress) -> Namespace:
+        """The collections of a dataset. Facts are opened at the first query, and made again when they were deleted.
+
+        Raises:
+            FailedError: `artifact-unsupported`, when the analyzer is no longer installed.
+        """
+        analyzer = self._loaded().get(place.analyzer)
+        if analyzer is None:
+            raise FailedError(
+                "artifact-unsupported",
+                f"mount {place.name} needs the analyzer {place.analyzer}, which is not installed",
+                hint=f"install it, or `affidavit mount remove {place.name}`",
+            )
+
+        def opened(spec: CollectionSpec) -> Callable[[], Collection]:
+            return lambda: self._dataset(place, analyzer, progress).collection(spec)
+
+        producer = Producer(name=analyzer.name, version=analyzer.version)
+        return Namespace(
+            name=place.name,
+            doc=f"{place.subject.format} {place.subject.digest[:19]}",
+            children={
+                spec.name: collection_namespace(spec, opened(spec), producer=producer)
+                for spec in analyzer.collections
+            },
+        )
+
+    def close(self) -> None:
+        """Close every fact file."""
+        for dataset in self._open.values():
+            dataset.facts.close()
+        self._open.clear()
+
+    def _dataset(self, place: Place, analyzer: Analyzer, progress: Progress) -> _Dataset:
+        if place in self._open:
+            return self._open[place]
+        facts = self._facts.get(_key(analyzer, place.subject.digest), analyzer.collections)
+        if facts is None:
+            artifact = analyzer.identify(place.path)
+            if artifact.subject != place.subject:
+                raise _changed(place)
+            facts = self._made(analyzer, artifact, progress)
+        parent = ParentRef(
+            evidence_id=place.evidence_id,
+            subject=place.subject,
+            coverage=facts.coverage,
+            limitations=facts.limitations,
+        )
+        dataset = _Dataset(analyzer=analyzer, place=place, facts=facts, parent=parent)
+        self._open[place] = dataset
+        return dataset
+
+    def _made(self, analyzer: Analyzer, artifact: Artifact, progress: Progress) -> FactFile:
+        key = _key(analyzer, artifact.subject.digest)
+        kept = self._facts.get(key, analyzer.collections)
+        if kept is not None:
+            return kept
+
+        def fill(writer: FactFileWriter) -> Mapping[str, JsonValue]:
+            analysis = analyzer.analyze(artifact, writer, progress)
+            return analysis_meta(
+                summary=analysis.summary, coverage=analysis.coverage, limitations=analysis.limitations
+            )
+
+        return self._facts.build(key, analyzer.collections, fill)
+
+    def _analyzer_for(self, path: Path) -> Analyzer:
+        if not path.exists():
+            raise NotFoundError("artifact-not-found", f"no file or folder at {path}", hint="check the path")
+        head = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(_HEAD_BYTES)
+        for analyzer in self._loaded().values():
+            if analyzer.detect(path, head):
+                return analyzer
+        known = ", ".join(self._loaded()) or "none"
+        raise FailedError(
+            "artifact-unsupported",
+            f"no analyzer reads {path.name}",
+            hint=f"installed analyzers: {known}; `affidavit doctor` says which could not be loaded",
+        )
+
+    def _loaded(self) -> dict[str, Analyzer]:
+        if self._analyzers is None:
+            usable = [loaded for _, loaded in load_analyzers() if not isinstance(loaded, Exception)]
+            self._analyzers = {analyzer.name: analyzer for analyzer in usable}
+        return self._analyzers
+
+
+def _identified(analyzer: Analyzer, path: Path, known: Iterable[Place]) -> Artifact:
+    signature = analyzer.signature(path)
+    for place in known:
+        if place.path == path and place.signature == signature and place.analyzer == analyzer.name:
+            return Artifact(path=path, subject=place.subject, signature=signature)
+    return analyzer.identify(path)
+
+
+def _key(analyzer: Analyzer, artifact: str) -> FactKey:
+    return FactKey(artifact=artifact, analyzer=analyzer.name, version=analyzer.version)
+
+
+def _changed(place: Place) -> FailedError:
+    return FailedError(
+        "artifact-changed",
+        f"the artifact of mount {place.name} is no longer what was mounted",
+        hint=f"mount it again: affidavit mount add {place.name}=...",
+        details={"artifact": place.subject.digest},
+    )

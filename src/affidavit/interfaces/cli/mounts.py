@@ -1,0 +1,114 @@
+"""`affidavit mount add|list|show|remove`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from affidavit.extensions import Progress
+from affidavit.interfaces.cli.output import Common, emit, lines, say
+from affidavit.workspace import Workspace
+
+__all__ = ["add", "progress_on_stderr", "remove", "show", "show_all"]
+
+_COLUMNS = ("name", "kind", "format", "artifact", "path")
+
+
+def add(
+    mount: str,
+    *,
+    common: Common = Common(),  # noqa: B008
+) -> int:
+    """Mount a file, folder or module under a name.
+
+    Args:
+        mount: NAME=URI, for example app=./app.asar, app=./folder, app=./package.tgz, tools=python:module.
+    """
+
+    async def body() -> dict[str, Any]:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            return workspace.mount(mount, progress=progress_on_stderr()).as_json()
+
+    document = asyncio.run(body())
+    if common.json:
+        emit(document)
+    else:
+        sys.stdout.write(lines([document], _COLUMNS) + "\n")
+        for limitation in document["limitations"][:10]:
+            say(f"limitation[{limitation['code']}] {limitation['place']}: {limitation['message']}")
+        say(
+            f"evidence: {document['evidence_id']}" if document["evidence_id"] else "no facts: operations only"
+        )
+    return 0
+
+
+def show_all(*, common: Common = Common()) -> int:  # noqa: B008
+    """List the mounts of the workspace."""
+
+    async def body() -> list[dict[str, Any]]:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            return [mount.as_json() for mount in workspace.mounts()]
+
+    found = asyncio.run(body())
+    if common.json:
+        emit({"mounts": found})
+    else:
+        sys.stdout.write(
+            (lines(found, _COLUMNS) or "no mounts: `affidavit mount add NAME=URI` adds one") + "\n"
+        )
+    return 0
+
+
+def show(name: str, *, common: Common = Common()) -> int:  # noqa: B008
+    """Show one mount.
+
+    Args:
+        name: Its name.
+    """
+
+    async def body() -> dict[str, Any]:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            return workspace.mounted(name).as_json()
+
+    emit(asyncio.run(body()))
+    return 0
+
+
+def remove(name: str, *, common: Common = Common()) -> int:  # noqa: B008
+    """Take a mount away.
+
+    Args:
+        name: Its name.
+    """
+
+    async def body() -> None:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            workspace.unmount(name)
+
+    asyncio.run(body())
+    if common.json:
+        emit({"removed": name})
+    else:
+        say(f"removed {name}; its evidence stays")
+    return 0
+
+
+def progress_on_stderr() -> Progress:
+    """Progress for people: one line that rewrites itself on a terminal, at most a line a second elsewhere."""
+    terminal = sys.stderr.isatty()
+    last = [0.0]
+
+    def report(done: int, total: int, what: str) -> None:
+        now = time.monotonic()
+        if done < total and now - last[0] < (0.1 if terminal else 1.0):
+            return
+        last[0] = now
+        if terminal:
+            sys.stderr.write(f"\r\x1b[K{what} {done}/{total}" + ("\n" if done >= total else ""))
+            sys.stderr.flush()
+        elif done < total:
+            say(f"{what} {done}/{total}")
+
+    return report

@@ -1,0 +1,104 @@
+"""How every command speaks: data on stdout, talk on stderr, one document with `--json`, stable exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from cyclopts import CycloptsError, Parameter
+
+from affidavit.errors import AffidavitError, UsageError
+from affidavit.evidence.record import JsonValue
+
+__all__ = ["Common", "emit", "guarded", "lines", "say"]
+
+INTERRUPTED = 130
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """Options that every command has."""
+
+    workspace: Annotated[Path, Parameter(env_var="AFFIDAVIT_WORKSPACE")] = Path(".affidavit")
+    "Folder of the workspace; it is made when it is not there."
+    tenant: Annotated[str, Parameter(env_var="AFFIDAVIT_TENANT")] = "default"
+    "Whose data: nothing crosses from one tenant to another."
+    json: Annotated[bool, Parameter(negative="")] = False
+    "Print exactly one JSON document on stdout."
+
+
+def guarded(command: Callable[[Sequence[str]], int], tokens: Sequence[str]) -> int:
+    """Run a command; whatever goes wrong becomes an error document or a line on stderr, and an exit code."""
+    as_json = "--json" in tokens
+    try:
+        code = command(tokens)
+        sys.stdout.flush()
+        return code
+    except CycloptsError as error:
+        return _fail(UsageError("usage", str(error), hint="`affidavit COMMAND --help` says more"), as_json)
+    except AffidavitError as error:
+        return _fail(error, as_json)
+    except KeyboardInterrupt:
+        error = AffidavitError("interrupted", "stopped by the user", hint="what was recorded is kept")
+        error.exit_code = INTERRUPTED
+        return _fail(error, as_json)
+    except BrokenPipeError:
+        # The reader of stdout went away (`| head`): no error of ours. Keep the interpreter from flushing into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("AFFIDAVIT_TRACEBACK"):
+            raise
+        message = f"{type(error).__name__}: {error}"
+        hint = "please report it; AFFIDAVIT_TRACEBACK=1 shows where"
+        return _fail(AffidavitError("internal", message, hint=hint), as_json)
+
+
+def _fail(error: AffidavitError, as_json: bool) -> int:
+    if as_json:
+        emit({"error": error.as_json()})
+    else:
+        say(f"error[{error.code}]: {error.message}")
+        if error.hint:
+            say(f"  hint: {error.hint}")
+    sys.stdout.flush()
+    return error.exit_code
+
+
+def emit(document: JsonValue) -> None:
+    """Print one JSON document on stdout."""
+    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def say(text: str) -> None:
+    """Talk to the person: stderr, never part of the data."""
+    sys.stderr.write(text + "\n")
+
+
+def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Rows as aligned text columns with a header line; empty text for no rows.
+
+    >>> print(lines([{"name": "app", "rows": 3}], ["name", "rows"]))
+    name  rows
+    app   3
+    """
+    if not rows:
+        return ""
+    cells = [list(columns)] + [[_cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else str(value)
+    # Data may hold anything: no control character of it reaches the terminal.
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

@@ -1,0 +1,132 @@
+"""`affidavit run` and `affidavit check`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from affidavit.interfaces.cli.arguments import read_pairs, read_source
+from affidavit.interfaces.cli.mounts import progress_on_stderr
+from affidavit.interfaces.cli.output import Common, emit, say
+from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
+from affidavit.policy import parse_grant
+from affidavit.runtime.program import Limits
+from affidavit.runtime.run import Run
+from affidavit.workspace import Workspace
+
+__all__ = ["check", "run"]
+
+_REFUSED = ("call-refused", "budget-exceeded")
+
+
+def run(
+    script: str,
+    *,
+    mount: Annotated[list[str] | None, Parameter(negative="")] = None,
+    session: str | None = None,
+    engine: Literal["auto", "cpython", "monty"] = "auto",
+    input: Annotated[list[str] | None, Parameter(negative="")] = None,  # noqa: A002
+    grant: Annotated[list[str] | None, Parameter(negative="")] = None,
+    seconds: float = 300.0,
+    cpu_seconds: float = 60.0,
+    memory_mb: int = 512,
+    calls: int = 10_000,
+    common: Common = Common(),  # noqa: B008
+) -> int:
+    """Run a script; every call that it makes becomes a record with an evidence id.
+
+    Args:
+        script: File with the script, or - for standard input.
+        mount: NAME=URI to mount for this session; repeatable.
+        session: Session to go on with; a new one by default.
+        engine: Which sandbox. auto takes cpython where its isolation is proven, else monty.
+        input: NAME=JSON (or NAME=@FILE): a typed global of the script; repeatable.
+        grant: EFFECT or EFFECT:PATTERN to allow, for example external:tool.weather.*; repeatable.
+        seconds: Wall seconds that the script may take.
+        cpu_seconds: CPU seconds that the script may take.
+        memory_mb: Megabytes of memory that the script may use.
+        calls: How many calls it may make.
+    """
+    source = read_source(script)
+    inputs = read_pairs(input or [])
+    limits = Limits(wall_seconds=seconds, cpu_seconds=cpu_seconds, memory_bytes=memory_mb << 20, calls=calls)
+
+    async def body() -> Run:
+        async with Workspace.open(
+            common.workspace, tenant=common.tenant, grants=[parse_grant(text) for text in grant or []]
+        ) as workspace:
+            opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
+            return await opened.run(source, engine=engine, inputs=inputs, limits=limits)
+
+    finished = asyncio.run(body())
+    if common.json:
+        emit(finished.as_json())
+    else:
+        _print(finished)
+    return _exit_code(finished)
+
+
+def check(
+    script: str,
+    *,
+    mount: Annotated[list[str] | None, Parameter(negative="")] = None,
+    session: str | None = None,
+    input: Annotated[list[str] | None, Parameter(negative="")] = None,  # noqa: A002
+    common: Common = Common(),  # noqa: B008
+) -> int:
+    """Check a script as `run` would, without running it.
+
+    Args:
+        script: File with the script, or - for standard input.
+        mount: NAME=URI to mount for this session; repeatable.
+        session: Session whose view to check with.
+        input: NAME=JSON (or NAME=@FILE): a typed global of the script; repeatable.
+    """
+    source = read_source(script)
+    inputs = read_pairs(input or [])
+
+    async def body() -> Any:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
+            return await opened.check(source, inputs=inputs)
+
+    verdict = asyncio.run(body())
+    found = [diagnostic.as_json() for diagnostic in verdict.diagnostics]
+    if common.json:
+        emit({"status": verdict.status, "reason": verdict.reason, "diagnostics": found})
+    else:
+        sys.stdout.write(diagnostics_text(found) + verdict.status + "\n")
+    return 1 if verdict.status == "rejected" else 0
+
+
+def _exit_code(finished: Run) -> int:
+    if finished.status == "succeeded":
+        return 0
+    code = str((finished.error or {}).get("code", ""))
+    return 5 if code in _REFUSED else 1
+
+
+def _print(finished: Run) -> None:
+    for note in finished.notes:
+        say(f"note: {note}")
+    if finished.diagnostics:
+        say(diagnostics_text(finished.diagnostics).rstrip("\n"))
+    if finished.stdout:
+        sys.stdout.write(finished.stdout if finished.stdout.endswith("\n") else finished.stdout + "\n")
+    if finished.stdout_cut:
+        say(f"note: {finished.stdout_cut} more characters of output were dropped")
+    if finished.has_value:
+        sys.stdout.write(value_text(finished.value) + "\n")
+    if finished.answer is not None:
+        sys.stdout.write(answer_text(finished.answer) + "\n")
+    sys.stdout.flush()
+    if finished.error is not None:
+        say(error_text(finished.error))
+    made = len(finished.calls)
+    say(
+        f"{finished.status} in {finished.engine or 'no engine'}: {made} call{'s' * (made != 1)} recorded "
+        f"(session {finished.session_id}, run {finished.number})"
+    )
