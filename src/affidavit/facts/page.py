@@ -5,9 +5,21 @@ These are plain data: what is hashed, what crosses into a script and what `--jso
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-__all__ = ["Count", "CoverageDict", "Found", "LimitationDict", "Missed", "Page", "PageInfo", "Source"]
+from typing_extensions import TypedDict
+
+__all__ = [
+    "Count",
+    "CoverageDict",
+    "Found",
+    "Group",
+    "LimitationDict",
+    "Missed",
+    "Page",
+    "PageInfo",
+    "Source",
+]
 
 Row = TypeVar("Row")
 
@@ -55,7 +67,12 @@ class PageInfo(TypedDict):
 
 
 class Page(TypedDict, Generic[Row]):
-    """One page of rows with what they rest on."""
+    """One page of rows with what they rest on.
+
+    `limitations` shows the first 100 places that could not be examined and `limitations_omitted` counts the others;
+    all of them stand in the record `source.evidence_id`. Both are outside the hash of the value: the page's own
+    record carries every limitation.
+    """
 
     rows: list[Row]
     evidence_id: str
@@ -63,35 +80,47 @@ class Page(TypedDict, Generic[Row]):
     source_coverage: CoverageDict
     page: PageInfo
     limitations: list[LimitationDict]
+    limitations_omitted: int
+
+
+class Group(TypedDict):
+    """How many of the counted rows have one `value` (text, integer, boolean or None: unknown) of the `by` field."""
+
+    value: Any
+    count: int
 
 
 class Count(TypedDict):
     """How many rows match. `bound` is `lower` when the source was not examined completely.
 
-    `groups` holds one entry per value of the `by` field, largest first, then by value; empty without `by`.
+    `groups` holds one entry per value of the `by` field, largest first, then by value (unknown, booleans, integers,
+    text by code point); empty without `by`. `groups_omitted` counts the values beyond the first 10,000.
     """
 
     evidence_id: str
     count: int
     bound: Literal["exact", "lower"]
     by: str | None
-    groups: list[dict[str, Any]]
+    groups: list[Group]
+    groups_omitted: int
     source: Source
     source_coverage: CoverageDict
 
 
 class Found(TypedDict, Generic[Row]):
-    """A batch item that is there."""
+    """A batch item that is there. `support` lists the records that it rests on."""
 
     status: Literal["found"]
     id: str
     item: Row
+    support: list[str]
 
 
 class Missed(TypedDict):
-    """A batch item that is not, with the reason."""
+    """A batch item that is not, with the reason. `support` lists the records that were searched."""
 
     status: Literal["failed"]
     id: str
     code: str
     message: str
+    support: list[str]
