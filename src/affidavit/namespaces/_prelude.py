@@ -72,6 +72,7 @@ _FIELDS: Final = (
             ("source_coverage", "CoverageDict"),
             ("page", "PageInfo"),
             ("limitations", "list[LimitationDict]"),
+            ("limitations_omitted", "int"),
         ),
     ),
     (
@@ -82,7 +83,8 @@ _FIELDS: Final = (
             ("count", "int"),
             ("bound", 'Literal["exact", "lower"]'),
             ("by", "str | None"),
-            ("groups", "list[dict[str, Any]]"),
+            ("groups", "list[Group]"),
+            ("groups_omitted", "int"),
             ("source", "Source"),
             ("source_coverage", "CoverageDict"),
         ),
@@ -95,6 +97,7 @@ class Found(TypedDict, Generic[_Row]):
     status: Literal["found"]
     id: str
     item: _Row
+    support: list[str]
 
 class Missed(TypedDict):
     """A batch item that is not, with the reason."""
@@ -102,6 +105,12 @@ class Missed(TypedDict):
     id: str
     code: str
     message: str
+    support: list[str]
+
+class Group(TypedDict):
+    """How many of the counted rows have one value of the `by` field."""
+    value: Any
+    count: int
 
 class CallInfo(TypedDict):
     """One call of this run."""
@@ -133,7 +142,7 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed CallInfo Df Error Source CoverageDict PageInfo LimitationDict Page "
+    "TypeVar overload TypedDict Found Missed Group CallInfo Df Error Source CoverageDict PageInfo LimitationDict Page "
     "Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())

@@ -60,7 +60,7 @@ class Contract:
         from jsonschema.exceptions import best_match
 
         try:
-            error = best_match(self._validator.iter_errors(value))
+            error = cast(Any, best_match)(self._validator.iter_errors(value))
         except RecursionError:
             return Problem(path="$", message=f"is nested too deeply for the schema of {self._what}")
         if error is None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from affidavit.errors import FailedError, UsageError
 from affidavit.evidence.record import Authority, Confidence, JsonValue, Producer
-from affidavit.namespaces._annotations import Annotator
+from affidavit.namespaces._annotator import Annotator
 from affidavit.namespaces._jsonschema import json_path, normalise, resolve
 from affidavit.namespaces._validation import Contract
 from affidavit.namespaces.names import class_name, identifiers, suggestion
