@@ -232,8 +232,8 @@ class Workspace:
                 detail = f"facts version {loaded.version}"
                 findings.append(Finding(name=f"analyzer {point.name}", ok=True, detail=detail))
         # What one engine lacks is told and not decisive by itself: `engine auto` sums it up.
-        for probed in (*CPythonEngine.probe(), *MontyEngine.probe()):
-            findings.append(replace(probed, decisive=False))
+        probed = (*CPythonEngine.probe(), *MontyEngine.probe())
+        findings += [replace(finding, decisive=False) for finding in probed]
         for wanted in ("cpython", "monty", "auto"):
             try:
                 choice = await self._engines.choose(wanted)

@@ -23,10 +23,7 @@ def read_source(name: str) -> str:
         NotFoundError: `artifact-not-found`.
         UsageError: `usage`, when it is no UTF-8 text or too large.
     """
-    if name == "@-":
-        data = sys.stdin.buffer.read(_MAX_SOURCE + 1)
-    else:
-        data = _read(Path(name))
+    data = sys.stdin.buffer.read(_MAX_SOURCE + 1) if name == "@-" else _read(Path(name))
     if len(data) > _MAX_SOURCE:
         raise UsageError(
             "usage", f"{name} is larger than {_MAX_SOURCE} bytes", hint="scripts are short programs"

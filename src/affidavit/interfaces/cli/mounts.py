@@ -96,19 +96,38 @@ def remove(name: str, *, common: Common = Common()) -> int:  # noqa: B008
 
 
 def progress_on_stderr() -> Progress:
-    """Progress for people: one line that rewrites itself on a terminal, at most a line a second elsewhere."""
-    terminal = sys.stderr.isatty()
-    last = [0.0]
+    """Progress for people: a bar on a terminal, at most a line a second elsewhere."""
+    return _Bar() if sys.stderr.isatty() else _Lines()
 
-    def report(done: int, total: int, what: str) -> None:
+
+class _Bar:
+    """A bar on stderr that is there from the first report to the last."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+
+        if self._shown is None:
+            self._shown = Bars(console=Console(stderr=True), transient=True)
+            self._task = self._shown.add_task(what, total=total)
+            self._shown.start()
+        self._shown.update(self._task, completed=done, total=total, description=what)
+        if done >= total:
+            self._shown.stop()
+            self._shown = None
+
+
+class _Lines:
+    """Plain lines for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, done: int, total: int, what: str) -> None:
         now = time.monotonic()
-        if done < total and now - last[0] < (0.1 if terminal else 1.0):
-            return
-        last[0] = now
-        if terminal:
-            sys.stderr.write(f"\r\x1b[K{what} {done}/{total}" + ("\n" if done >= total else ""))
-            sys.stderr.flush()
-        elif done < total:
+        if done < total and now - self._last >= 1.0:
+            self._last = now
             say(f"{what} {done}/{total}")
-
-    return report
