@@ -279,10 +279,7 @@ class Workspace:
         record: Record | None = None,
         key: str | None = None,
     ) -> None:
-        evidence_id = record_id(record) if record else None
-        event = Event(
-            kind=kind, session=session, at=time.time(), data=dict(data), evidence_id=evidence_id, key=key
-        )
+        event = Event(kind=kind, session=session, at=time.time(), data=dict(data), key=key)
         self.store.append(event, record=record)
 
 

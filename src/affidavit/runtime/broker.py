@@ -15,11 +15,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import orjson
-
 from affidavit.errors import AffidavitError, FailedError, NotFoundError, RefusedError
 from affidavit.evidence import values
-from affidavit.evidence.identity import record_id
+from affidavit.evidence.canonical import CanonicalJson, freeze
+from affidavit.evidence.identity import Sealed, seal
 from affidavit.evidence.record import Failure, JsonValue, Outcome, Record, Success, Unfinished
 from affidavit.namespaces.names import suggest
 from affidavit.namespaces.operation import Operation, Reply
@@ -69,12 +68,12 @@ class Broker:
             return failed(_unknown(call.path, self._operations), self._now())
         started = self._now()
         number, parameters, end = await self._attempt(operation, call, ledger)
-        result: JsonValue = None
+        result = CanonicalJson(b"null")
         if isinstance(end, Reply):
             try:
-                result = values.encode(end.value)
+                result = freeze(end.value)
                 if end.normalised is not None:
-                    parameters = values.encode(dict(end.normalised))
+                    parameters = freeze(dict(end.normalised))
             except AffidavitError as error:
                 end = FailedError("result-invalid", error.message, hint=error.hint, details=error.details)
         reply = end if isinstance(end, Reply) else Reply(value=None)
@@ -96,7 +95,7 @@ class Broker:
             raise asyncio.CancelledError
         if isinstance(end, AffidavitError):
             return failed(end, self._now(), evidence_id)
-        json = orjson.dumps(shown(operation, result, end, evidence_id))
+        json = shown(operation, result, end, evidence_id)
         ledger.result_bytes += len(json)
         return CallReturned(json=json, completed=self._now())
 
@@ -108,7 +107,7 @@ class Broker:
         parameters: JsonValue = {originals.get(name, name): value for name, value in call.arguments.items()}
         try:
             arguments = operation.parse(values.decode(parameters))
-            parameters = values.encode(arguments)
+            parameters = freeze(arguments)
             _permit(within_budget(ledger.spent(self._now()), ledger.budget), "budget-exceeded")
             _permit(decide(call.path, operation.effect, self._grants), "call-refused")
         except AffidavitError as error:
@@ -141,7 +140,7 @@ class Broker:
             return number, parameters, FailedError("tool-failed", message, details=details)
 
     def _keep(self, record: Record, call: ScriptCall, ledger: Ledger, number: int, started: float) -> str:
-        evidence_id = record_id(record)
+        sealed = seal(record)
         status: CallStatus = "ok"
         code = ""
         if isinstance(record.outcome, Failure):
@@ -151,15 +150,15 @@ class Broker:
         entry = CallEntry(
             operation=call.path,
             contract=record.operation,
-            evidence_id=evidence_id,
+            evidence_id=sealed.id,
             status=status,
             line=call.line,
             duration_ms=(self._now() - started) * 1000,
             code=code,
         )
-        self._log("call-recorded", call, ledger, entry.as_json() | {"call": number}, record, evidence_id)
+        self._log("call-recorded", call, ledger, entry.as_json() | {"call": number}, sealed)
         ledger.entries.append(entry)
-        return evidence_id
+        return sealed.id
 
     def _log(
         self,
@@ -167,8 +166,7 @@ class Broker:
         call: ScriptCall,
         ledger: Ledger,
         data: dict[str, JsonValue],
-        record: Record | None = None,
-        evidence_id: str | None = None,
+        record: Sealed | None = None,
     ) -> None:
         site = {"operation": call.path, "line": call.line, "column": call.column, "iteration": call.iteration}
         event = Event(
@@ -177,12 +175,11 @@ class Broker:
             run=ledger.run,
             at=self._now(),
             data=site | data,
-            evidence_id=evidence_id,
         )
         self._store.append(event, record=record)
 
 
-def _outcome(end: Reply | AffidavitError | None, result: JsonValue) -> Outcome:
+def _outcome(end: Reply | AffidavitError | None, result: CanonicalJson) -> Outcome:
     if end is None:
         return Unfinished()
     if isinstance(end, AffidavitError):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import orjson
+
 from affidavit.errors import AffidavitError
+from affidavit.evidence.canonical import CanonicalJson
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Budget, Spent
@@ -66,22 +69,20 @@ class Ledger:
         return Spent(calls=self.dispatched, result_bytes=self.result_bytes, seconds=now - self.started)
 
 
-def shown(operation: Operation, result: JsonValue, reply: Reply, evidence_id: str) -> JsonValue:
+def shown(operation: Operation, result: CanonicalJson, reply: Reply, evidence_id: str) -> bytes:
     """The result as the caller sees it: the hashed value plus what may not enter the hash (design rule 3)."""
-    if not isinstance(result, dict) or not (operation.carries_evidence or reply.outside):
-        return result
-    whole: dict[str, Any] = dict(result)  # pyright: ignore[reportUnknownArgumentType]
+    if not (operation.carries_evidence or reply.outside):
+        return result.data
+    whole: Any = result.value()
     if operation.carries_evidence:
         whole["evidence_id"] = evidence_id
     for path, value in reply.outside.items():
         *parents, last = path.split(".")
         at = whole
         for name in parents:
-            inner = dict(at[name])
-            at[name] = inner
-            at = inner
+            at = at[name]
         at[last] = value
-    return whole
+    return orjson.dumps(whole)
 
 
 def failed(error: AffidavitError, completed: float, evidence_id: str = "") -> CallFailed:

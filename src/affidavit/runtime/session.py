@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from affidavit.errors import FailedError, NotFoundError, RejectedError
 from affidavit.evidence import values
-from affidavit.evidence.identity import record_id
+from affidavit.evidence.identity import Sealed, seal
 from affidavit.evidence.record import JsonValue, Producer, Record, Unfinished
 from affidavit.namespaces.infer import input_stub
 from affidavit.policy import Budget, Grant
@@ -290,10 +290,9 @@ class Session:
         """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
         if run.status != "succeeded":
             return answer.as_json(None)
-        record = answer.record()
-        evidence_id = record_id(record)
-        self._log("answer-given", {"status": answer.status}, run=run.run_id, record=record)
-        return answer.as_json(evidence_id)
+        sealed = seal(answer.record())
+        self._log("answer-given", {"status": answer.status}, run=run.run_id, record=sealed)
+        return answer.as_json(sealed.id)
 
     def _settle(self, run: Run, *, error: Mapping[str, JsonValue] | None = None) -> Run:
         run = replace(run, error=error)
@@ -325,16 +324,9 @@ class Session:
         data: Mapping[str, JsonValue],
         *,
         run: str | None = None,
-        record: Record | None = None,
+        record: Record | Sealed | None = None,
     ) -> None:
-        event = Event(
-            kind=kind,
-            session=self.id,
-            run=run,
-            at=self._parts.now(),
-            data=dict(data),
-            evidence_id=record_id(record) if record else None,
-        )
+        event = Event(kind=kind, session=self.id, run=run, at=self._parts.now(), data=dict(data))
         self._store.append(event, record=record)
 
 
