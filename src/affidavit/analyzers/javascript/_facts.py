@@ -75,7 +75,8 @@ class Reference:
         span: the whole call, `new` or `import(...)` expression; for declarations the whole statement.
         statement: the innermost statement that holds it. A **range** is a distinct `statement` span of a file, so
             `const a = require("a"), b = require("b")` has two sites and one range. Heads of `for` and declarations
-            behind `export` are no statements of their own; a `case` belongs to its `switch`, a class member to its class.
+            behind `export` are no statements of their own; a `case` belongs to its `switch`, a class member to its
+            class.
         bindings: the local names that it **binds**, in source order: those of an import declaration, or those of the
             variable declarator whose initial value is the reference itself, awaited or not, or a member of it
             (`const { a, b: c } = require("x").y` binds `a` and `c`). Assignments, exports and results of a further

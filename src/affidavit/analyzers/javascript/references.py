@@ -1,9 +1,41 @@
 """Every place where a source file names another one.
 
-`extract(data, language)` is pure: bytes in, `FileFacts` out.
+`extract(data, language)` is pure: bytes in, `FileFacts` out. What counts as a site, by kind:
+
+| kind                 | what                                                                                  |
+|----------------------|---------------------------------------------------------------------------------------|
+| `import`             | `import x, { y } from "m"`, also with an empty `{}`                                   |
+| `side-effect-import` | `import "m"`                                                                          |
+| `export-from`        | `export ... from "m"`                                                                 |
+| `import-type`        | what TypeScript erases: `import type`, `export type ... from`, the type `import("m")` |
+| `dynamic-import`     | `import(x)`                                                                           |
+| `require`            | a call of `require` or `module.require`; TypeScript's `import x = require("m")`       |
+| `require-resolve`    | a call of `require.resolve` or `import.meta.resolve`: found, and not loaded           |
+| `create-require`     | a call of `createRequire` of `node:module`                                            |
+| `worker`             | `new Worker(x)`, `new SharedWorker(x)`, also over `new URL(x, import.meta.url)`       |
+| `asset-url`          | `new URL(x, import.meta.url)`, unless it is the first argument of such a worker       |
+
+**Names mean what they mean in their scope.** `require`, `module`, `Worker`, `SharedWorker` and `URL` count as long as
+no scope of the file declares the name around the place and nothing in the file assigns to the global. `require` is
+also each variable that is initialised by `createRequire(...)` and never assigned; `createRequire` is a member of
+`node:module`, however that module was imported; `Worker` and `URL` may come from `node:worker_threads` and
+`node:url`. Whether a file is a CommonJS or an ECMAScript module plays no part: bundlers accept `require` in both.
+
+**As Node does.** `(require)("m")`, `(0, require)("m")`, `require?.("m")` load a module: they are sites. `new
+require("m")`, tagged templates, `require.resolve.paths()`, `typeof require` and a mere mention are none. Values that
+take a detour (`const r = require; r("m")`, `require.call(null, "m")`, `factory(require)`, `window.require`) are not
+followed.
+
+A **specifier** is the exact value of a string literal or of a template without substitutions; everything else is
+computed and None, and still a site.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from tree_sitter import Node, Tree
 
 from affidavit.analyzers.javascript._facts import (
     Base,
@@ -15,7 +47,13 @@ from affidavit.analyzers.javascript._facts import (
     ReferenceKind,
     Span,
 )
+from affidavit.analyzers.javascript._flow import Flow, Site, Value, is_import_meta
+from affidavit.analyzers.javascript._literals import argument, literal, name_text, operand
+from affidavit.analyzers.javascript._statements import Statements, bound_names, declared_by, import_names
+from affidavit.analyzers.javascript._types import is_type_import, is_type_only
 from affidavit.analyzers.javascript.languages import LanguageName
+from affidavit.analyzers.javascript.scope import Names
+from affidavit.analyzers.javascript.syntax import Frame, Lines, error_ranges, parse
 
 __all__ = [
     "Base",
@@ -29,12 +67,244 @@ __all__ = [
     "extract",
 ]
 
+_BOM: Final = b"\xef\xbb\xbf"
+_UTF_16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 
-def extract(data: bytes, language: LanguageName) -> FileFacts:
+
+def extract(
+    data: bytes, language: LanguageName, *, should_stop: Callable[[], bool] | None = None
+) -> FileFacts:
     """Read one source file.
+
+    Bad input never raises: what the grammar cannot read is listed in `errors`, what is not UTF-8 in `encoding`.
 
     Args:
         data: the file's bytes.
         language: `javascript`, `jsx`, `typescript` or `tsx`; see `languages.language_of`.
+        should_stop: asked now and then while parsing; True gives up.
+
+    Raises:
+        FailedError: `parse-timed-out`, when `should_stop` said so.
     """
-    raise NotImplementedError
+    encoding, invalid_at = _encoding(data)
+    if encoding == "utf-16":
+        return FileFacts(language=language, encoding=encoding, invalid_at=invalid_at, size=len(data))
+    tree = parse(data, language, should_stop=should_stop)
+    extraction = _Extraction(data, tree, language)
+    return FileFacts(
+        language=language,
+        encoding=encoding,
+        invalid_at=invalid_at,
+        size=len(data),
+        references=extraction.references(),
+        errors=error_ranges(tree, extraction.lines),
+    )
+
+
+def _encoding(data: bytes) -> tuple[Encoding, int | None]:
+    if data.startswith(_UTF_16_BOMS):
+        return "utf-16", 0
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "invalid", error.start
+    return ("utf-8-bom" if data.startswith(_BOM) else "utf-8"), None
+
+
+class _Extraction:
+    """One file while its sites are collected."""
+
+    def __init__(self, data: bytes, tree: Tree, language: LanguageName) -> None:
+        self._data = data
+        self._typescript = language in {"typescript", "tsx"}
+        self._names = Names(data, tree)
+        self._flow = Flow(data, self._names)
+        self._statements = Statements()
+        self._lines: Lines | None = None
+        self._found: list[Reference] = []
+        self._seen: set[int] = set()
+
+    def lines(self) -> Lines:
+        """Line starts, counted when the first position is asked for."""
+        if self._lines is None:
+            self._lines = Lines(self._data)
+        return self._lines
+
+    def references(self) -> tuple[Reference, ...]:
+        for leaf in self._names.tokens("import"):
+            self._import(leaf)
+        for leaf in self._names.tokens("export"):
+            if leaf.parent is not None and leaf.parent.type == "export_statement":
+                self._export(leaf.parent)
+        self._start_free_names()
+        self._follow()
+        return tuple(sorted(self._found, key=lambda found: (found.span.start.offset, -found.span.end.offset)))
+
+    def _start_free_names(self) -> None:
+        self._start_free("require", Value.REQUIRE)
+        if any(_is_member_of_module(leaf) for leaf in self._names.tokens("require")):
+            self._start_free("module", Value.COMMONJS_MODULE)
+        if b"Worker" in self._data:
+            self._start_free("Worker", Value.WORKER)
+            self._start_free("SharedWorker", Value.WORKER)
+        if b"URL" in self._data and b"meta" in self._data:
+            self._start_free("URL", Value.URL)
+
+    def _start_free(self, name: str, value: Value) -> None:
+        free = self._names.use(name).free
+        if not free.writes:
+            for frame in free.reads:
+                self._flow.start(frame, value)
+
+    # declarations
+
+    def _import(self, keyword: Frame) -> None:
+        parent = keyword.parent
+        if parent is None:
+            return
+        if parent.type == "import_statement":
+            self._import_statement(parent)
+        elif parent.type == "meta_property":
+            self._flow.start(parent, Value.IMPORT_META)
+        elif (
+            parent.type == "import" and parent.parent is not None and parent.parent.type == "call_expression"
+        ):
+            self._import_call(parent.parent)
+
+    def _import_statement(self, frame: Frame) -> None:
+        clauses = {child.type: child for child in frame.node.named_children}
+        equals = clauses.get("import_require_clause")
+        clause = clauses.get("import_clause")
+        owner = frame.node if equals is None else equals
+        source = owner.child_by_field_name("source")
+        if source is None:
+            return
+        specifier = literal(source, self._data)
+        names = import_names(clause or equals)
+        kind: ReferenceKind = "import"
+        if is_type_only(frame.node):
+            kind = "import-type"
+        elif equals is not None:
+            kind = "require"
+        elif clause is None:
+            kind = "side-effect-import"
+        self._add(kind, specifier, frame, bindings=[name_text(local.text or b"") for _, local in names])
+        library = self._flow.library(specifier)
+        if library is not None:
+            for member, local in names:
+                self._store(member, local, library)
+
+    def _store(self, member: Node | None, local: Node, library: Value) -> None:
+        name = name_text(local.text or b"")
+        if member is None:
+            self._flow.store(name, local.start_byte, library)
+            return
+        imported = literal(member, self._data) if member.type == "string" else name_text(member.text or b"")
+        self._flow.store_member(name, local.start_byte, library, imported or "")
+
+    def _export(self, frame: Frame) -> None:
+        source = frame.node.child_by_field_name("source")
+        if source is not None:
+            kind: ReferenceKind = "import-type" if is_type_only(frame.node) else "export-from"
+            self._add(kind, literal(source, self._data), frame)
+
+    def _import_call(self, frame: Frame) -> None:
+        specifier = literal(argument(frame.node, 0), self._data)
+        if self._typescript and is_type_import(frame):
+            self._add("import-type", specifier, frame)
+            return
+        self._add("dynamic-import", specifier, frame, bindings=self._bindings(frame))
+        self._flow.start_import(frame, specifier)
+
+    # expressions
+
+    def _follow(self) -> None:
+        workers: list[Site] = []
+        assets: dict[int, Site] = {}
+        for site in self._flow.sites():
+            if site.frame.id in self._seen:
+                continue
+            self._seen.add(site.frame.id)
+            if site.value is Value.WORKER:
+                workers.append(site)
+            elif site.value is not Value.URL:
+                self._call(site)
+            elif is_import_meta(argument(site.frame.node, 1), b"url"):
+                assets[site.frame.id] = site
+        for site in workers:
+            self._worker(site, assets)
+        for site in assets.values():
+            self._expression("asset-url", self._first(site.frame.node), site)
+
+    def _call(self, site: Site) -> None:
+        match site.value:
+            case Value.CREATE_REQUIRE:
+                self._expression("create-require", None, site)
+            case Value.RESOLVE | Value.META_RESOLVE:
+                self._expression("require-resolve", self._first(site.frame.node), site)
+            case Value.RESOLVE_OTHER:
+                self._expression("require-resolve", self._first(site.frame.node), site, base="other")
+            case Value.REQUIRE_OTHER | Value.CREATED_OTHER:
+                self._expression("require", self._first(site.frame.node), site, base="other")
+            case _:
+                self._expression("require", self._first(site.frame.node), site)
+
+    def _worker(self, site: Site, assets: dict[int, Site]) -> None:
+        first = operand(argument(site.frame.node, 0))
+        if first is not None and assets.pop(first.id, None) is not None:
+            self._expression("worker", self._first(first), site)
+            return
+        specifier = None if _has_eval_option(site.frame.node) else literal(first, self._data)
+        self._expression("worker", specifier, site, base="other")
+
+    def _first(self, call: Node) -> str | None:
+        return literal(argument(call, 0), self._data)
+
+    def _expression(
+        self, kind: ReferenceKind, specifier: str | None, site: Site, *, base: Base = "file"
+    ) -> None:
+        self._add(
+            kind, specifier, site.frame, start=site.start, base=base, bindings=self._bindings(site.frame)
+        )
+
+    def _bindings(self, frame: Frame) -> list[str]:
+        declarator = declared_by(frame, self._flow.awaits)
+        return [] if declarator is None else bound_names(declarator.node.child_by_field_name("name"))
+
+    def _add(
+        self,
+        kind: ReferenceKind,
+        specifier: str | None,
+        frame: Frame,
+        *,
+        start: int | None = None,
+        bindings: Iterable[str] = (),
+        base: Base = "file",
+    ) -> None:
+        statement = self._statements.of(frame)
+        self._found.append(
+            Reference(
+                kind=kind,
+                specifier=specifier,
+                span=self.lines().span(frame.start if start is None else start, frame.end),
+                statement=self.lines().span(*statement),
+                bindings=tuple(bindings),
+                base=base,
+            )
+        )
+
+
+def _is_member_of_module(leaf: Frame) -> bool:
+    if leaf.type != "property_identifier" or leaf.parent is None:
+        return False
+    owner = operand(leaf.parent.node.child_by_field_name("object"))
+    return owner is not None and owner.type == "identifier" and owner.text == b"module"
+
+
+def _has_eval_option(node: Node) -> bool:
+    """Whether a worker of Node is given code instead of a place: `new Worker(code, { eval: true })`."""
+    options = operand(argument(node, 1))
+    if options is None or options.type != "object":
+        return False
+    keys = [pair.child_by_field_name("key") for pair in options.named_children if pair.type == "pair"]
+    return any(key is not None and (key.text or b"").strip(b"\"'") == b"eval" for key in keys)
