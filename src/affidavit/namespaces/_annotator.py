@@ -216,6 +216,8 @@ class _Walk:
         if items is None and isinstance(rest, list):
             items, rest = cast(JsonValue, rest), node.get("additionalItems", True)
         if isinstance(items, list) and items:
+            if node.get("maxItems") == len(cast(list[JsonValue], items)):
+                rest = False
             places = [
                 self.of(item, f"{hint}Item{index}", depth + 1)
                 for index, item in enumerate(cast(list[JsonValue], items))

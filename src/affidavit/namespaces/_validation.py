@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import functools
 import math
 import pathlib
 import re
@@ -15,9 +16,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import pydantic_core
+
 from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces._jsonschema import json_path, resolve
+from affidavit.namespaces.names import suggestion
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -51,22 +55,19 @@ class Contract:
     __slots__ = ("_schema", "_validator", "_what")
 
     def __init__(self, schema: dict[str, JsonValue] | bool, *, what: str) -> None:
-        self._schema = schema
         self._what = what
         self._validator = _validator(schema, what)
+        self._schema: JsonValue = self._validator.schema
 
     def problem(self, value: Any) -> Problem | None:
         """The most telling disagreement of `value` with the schema, or None."""
-        from jsonschema.exceptions import best_match
-
         try:
-            error = cast(Any, best_match)(self._validator.iter_errors(value))
+            error = _best_match(self._validator.iter_errors(value))
         except RecursionError:
             return Problem(path="$", message=f"is nested too deeply for the schema of {self._what}")
         if error is None:
             return None
-        path = cast("list[str | int]", list(error.absolute_path))
-        return Problem(path=json_path(path), message=_message(error, value))
+        return _problem(error, value)
 
     def declared(self, value: Any) -> Any:
         """`value` as the JSON types that the schema declares (a Decimal for a declared string becomes its text).
@@ -78,7 +79,8 @@ class Contract:
 
     def _accepts(self, value: Any, subschema: JsonValue) -> bool:
         try:
-            return self._validator.evolve(schema=subschema).is_valid(value)
+            validator: Any = self._validator  # the stubs leave `evolve` untyped
+            return validator.evolve(schema=subschema).is_valid(value)
         except RecursionError:
             return False
 
@@ -98,40 +100,23 @@ def is_safe_pattern(pattern: str) -> bool:
     return len(re.findall(r"[*+]|\{\d*,\d*\}", plain)) <= 2 and not re.search(r"\{\d{3,}", plain)
 
 
-def _validator(schema: dict[str, JsonValue] | bool, what: str) -> Validator:
-    import jsonschema
-    from jsonschema import exceptions, validators
+def _validator(schema: JsonValue, what: str) -> Validator:
+    from jsonschema import exceptions
     from referencing import Registry
 
-    dialect = str(schema.get("$schema", "")) if isinstance(schema, dict) else ""
-    candidates: list[type[Validator]] = [
-        jsonschema.Draft202012Validator,
-        jsonschema.Draft7Validator,
-        jsonschema.Draft4Validator,
-    ]
-    for mark, first in (("draft-04", 2), ("draft-06", 1), ("draft-07", 1)):
-        if mark in dialect:
-            candidates = [candidates[first]]
     problem: exceptions.SchemaError | None = None
     # `$schema` may name any dialect, also unknown ones; the library must not look it up
-    bare: Any = (
-        {key: value for key, value in schema.items() if key != "$schema"}
-        if isinstance(schema, dict)
-        else schema
-    )
-    for candidate in candidates:
+    bare: Any = schema
+    if isinstance(schema, dict):
+        bare = {key: value for key, value in cast("dict[str, JsonValue]", schema).items() if key != "$schema"}
+    for number in _dialects(schema):
+        dialect = _dialect(number)
         try:
-            candidate.check_schema(bare)
+            dialect.check_schema(bare)
         except exceptions.SchemaError as error:
             problem = problem or error
             continue
-        extended = cast(
-            "type[Validator]",
-            validators.extend(  # pyright: ignore[reportUnknownMemberType]
-                candidate, {"pattern": _pattern, "patternProperties": _pattern_properties}
-            ),
-        )
-        return extended(bare, registry=Registry())
+        return dialect(_with_bytes(bare), registry=Registry())
     assert problem is not None
     path = json_path(list(problem.absolute_path))
     raise UsageError(
@@ -140,6 +125,59 @@ def _validator(schema: dict[str, JsonValue] | bool, what: str) -> Validator:
         hint="Mend the schema at its source, or mount without this operation.",
         details={"path": path},
     ) from None
+
+
+def _dialects(schema: JsonValue) -> tuple[int, ...]:
+    """The dialects to try: the one that `$schema` names, else the newest that accepts it."""
+    named = str(cast("dict[str, JsonValue]", schema).get("$schema", "")) if isinstance(schema, dict) else ""
+    for mark, number in (("draft-04", 4), ("draft-06", 7), ("draft-07", 7)):
+        if mark in named:
+            return (number,)
+    return (2020, 7, 4)
+
+
+@functools.lru_cache(maxsize=4)
+def _dialect(number: int) -> type[Validator]:
+    """A validator class with our `pattern` and with a type for bytes, which JSON shows tagged."""
+    import jsonschema
+    from jsonschema import validators
+
+    library: Any = validators  # its stubs leave `extend` untyped
+    candidates: dict[int, Any] = {
+        2020: jsonschema.Draft202012Validator,
+        7: jsonschema.Draft7Validator,
+        4: jsonschema.Draft4Validator,
+    }
+    base = candidates[number]
+    return library.extend(
+        base,
+        {"pattern": _pattern, "patternProperties": _pattern_properties},
+        type_checker=base.TYPE_CHECKER.redefine("bytes", _is_bytes),
+    )
+
+
+def _is_bytes(checker: Any, value: Any) -> bool:  # noqa: ARG001
+    return isinstance(value, bytes)
+
+
+def _with_bytes(schema: Any) -> Any:
+    """The schema with `{"$bytes": ...}` objects as a type of their own: inside, bytes are Python's."""
+    if isinstance(schema, list):
+        return [_with_bytes(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    node = cast("dict[str, Any]", schema)
+    properties = node.get("properties")
+    if isinstance(properties, dict) and "$bytes" in properties:
+        return {"type": "bytes"}
+    return {key: _with_bytes(value) for key, value in node.items()}
+
+
+def _best_match(errors: Iterator[Any]) -> Any:
+    from jsonschema import exceptions
+
+    library: Any = exceptions  # its stubs leave the result untyped
+    return library.best_match(errors)
 
 
 def _compiled(pattern: Any) -> re.Pattern[str] | None:
@@ -178,10 +216,28 @@ _EXPECTED: Final = {
     "integer": "int",
     "number": "float",
     "boolean": "bool",
-    "null": "None",
     "array": "list",
     "object": "dict",
+    "null": "None",
 }
+
+
+def _problem(error: Any, value: Any) -> Problem:
+    path = cast("list[str | int]", list(error.absolute_path))
+    given = error.instance
+    instance = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    if error.validator == "required":
+        for name in cast("list[str]", error.validator_value):
+            if name not in instance:
+                return Problem(path=json_path([*path, name]), message="it is missing")
+    if error.validator == "additionalProperties" and error.validator_value is False:
+        known = cast("dict[str, Any]", error.schema.get("properties", {}))
+        patterns = cast("dict[str, Any]", error.schema.get("patternProperties", {}))
+        for name in instance:
+            if name not in known and f"{name!r}" in str(error.message):
+                fix = "" if patterns else " " + suggestion(name, known, otherwise="Known are")
+                return Problem(path=json_path([*path, name]), message=f"there is no such key.{fix}")
+    return Problem(path=json_path(path), message=_message(error, value))
 
 
 def _message(error: Any, value: Any) -> str:
@@ -298,6 +354,8 @@ def _kinds(node: dict[str, JsonValue]) -> tuple[str, ...]:
 def _as_text(value: Any) -> Any:
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return pydantic_core.to_jsonable_python(value)
     if isinstance(value, (decimal.Decimal, uuid.UUID, pathlib.PurePath)):
         return str(value)
     if isinstance(value, str) and type(value) is not str:

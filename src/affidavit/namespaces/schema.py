@@ -109,7 +109,7 @@ def pieces(
     if output_schema is not None:
         result = normalise(output_schema, what=f"the result of {what}")
         returns = annotator.annotation(
-            result, document=result, direction="output", hint=class_name(name) + "Result"
+            result, document=result, direction="output", hint=_result_name(result, name)
         )
         convert = _converter(result, what)
     shown: dict[str, JsonValue] = (
@@ -141,7 +141,8 @@ def _object_schema(schema: dict[str, JsonValue] | bool, what: str) -> dict[str, 
     properties: dict[str, JsonValue] = {}
     required = _gather(schema, schema, properties, 0)
     kind = schema.get("type", "object")
-    if "object" not in (cast("list[JsonValue]", kind) if isinstance(kind, list) else [kind]):
+    kinds = cast("list[JsonValue]", kind) if isinstance(kind, list) else [kind]
+    if "object" not in kinds:
         raise _no_object(what, str(kind))
     return {
         "type": "object",
@@ -201,6 +202,11 @@ def _parameters(
         )
         for key in ordered
     )
+
+
+def _result_name(schema: JsonValue, name: str) -> str:
+    title = _note(schema, "title")
+    return class_name(title if isinstance(title, str) else "", fallback=class_name(name) + "Result")
 
 
 def _note(schema: JsonValue, key: str) -> JsonValue:
