@@ -97,8 +97,11 @@ CODES: Final[Mapping[str, str]] = {
     "entry-damaged": "a container entry whose place, size or digest does not hold",
     "entry-missing": "a container entry whose bytes are not there",
     "entry-too-large": "a container entry above the size bound",
+    "entry-unreadable": "a container entry that may not be read",
+    "entry-skipped": "a container entry that was left out on purpose",
     "parse-error": "a range of a source file that the grammar could not read",
     "parse-timed-out": "a source file that could not be parsed in time",
+    "parse-failed": "a source file that ended its parser",
     "encoding": "a source file that is not UTF-8",
     # the rest
     "usage": "the command line is malformed",

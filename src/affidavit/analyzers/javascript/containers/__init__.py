@@ -1,0 +1,1 @@
+"""Containers of JavaScript: ASAR archives, folders, npm tarballs and single source files, behind one protocol."""

@@ -1,0 +1,354 @@
+"""Parser processes: source files in, facts out, and no file can take the rest with it.
+
+A file that needs more CPU time than its size allows is given up, its process killed and replaced. The allowance is CPU
+time, so a busy machine changes nothing; the wall clock only backs it up. A process that dies otherwise gets its file
+once more; then the file is given up as well. Nothing is left running when the iteration ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Final, Literal, TypeAlias
+
+from affidavit.analyzers.javascript.parsing.worker import ANSWER, READY, REQUEST
+from affidavit.errors import FailedError
+
+__all__ = ["Allowance", "Job", "Outcome", "parse_all"]
+
+_BOOT: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from affidavit.analyzers.javascript.parsing.worker import main; main()"
+)
+_AHEAD: Final = 64 << 10
+"""Bytes that may wait in a process behind the file that it reads."""
+_AT_ONCE: Final = 4608 << 10
+"""Bytes of source in all processes together, but for one larger file alone: a tree takes about 60 times its source."""
+_SMALL: Final = 192 << 10
+"""Below this a second process costs more than it brings."""
+_PIPE: Final = 256 << 10
+_LARGEST_ANSWER: Final = 1 << 30
+_START_SECONDS: Final = 60.0
+_INHERITED: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT")  # without which some Python builds do not start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """CPU seconds that a file may take: `base + per_mebibyte * size`, and ten times that by the clock."""
+
+    base: float = 10.0
+    per_mebibyte: float = 5.0
+
+    def cpu(self, size: int) -> float:
+        """CPU seconds for a file of `size` bytes."""
+        return self.base + self.per_mebibyte * size / (1 << 20)
+
+    def wall(self, size: int) -> float:
+        """Seconds by the clock for a file of `size` bytes."""
+        return 10 * self.cpu(size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One file to parse: its place in the results, its language's number, its size, and how to get its bytes.
+
+    `load` returns None when the bytes cannot be had; that file then has no outcome.
+    """
+
+    index: int
+    language: int
+    size: int
+    load: Callable[[], bytes | None]
+
+
+State: TypeAlias = Literal["facts", "failed", "timed-out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file: encoded facts, or why there are none."""
+
+    index: int
+    state: State
+    body: bytes = b""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Sent:
+    job: Job
+    data: bytes
+    attempts: int
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    """One child: what is to be written to it, what it was sent and has not answered, what it wrote."""
+
+    popen: subprocess.Popen[bytes]
+    started: float
+    ready: bool = False
+    output: deque[memoryview] = field(default_factory=deque[memoryview])
+    sent: deque[_Sent] = field(default_factory=deque[_Sent])
+    answer: bytearray = field(default_factory=bytearray)
+    since: float = 0.0
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        assert self.popen.stdin is not None
+        return self.popen.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        assert self.popen.stdout is not None
+        return self.popen.stdout
+
+    @property
+    def load(self) -> int:
+        return sum(len(one.data) for one in self.sent)
+
+
+def parse_all(
+    jobs: Sequence[Job], *, processes: int | None = None, allowance: Allowance | None = None
+) -> Generator[Outcome]:
+    """Parse files in parallel, large ones first; outcomes come in no particular order.
+
+    Args:
+        jobs: the files.
+        processes: how many at once; by default one for little work, else one per core (at most 8).
+        allowance: how long a file may take.
+
+    Raises:
+        FailedError: `analysis-failed` when a parser process cannot be started at all.
+    """
+    if not jobs:
+        return
+    work = sum(job.size for job in jobs)
+    count = processes or (1 if work < _SMALL else min(8, len(jobs), os.cpu_count() or 1))
+    pool = _Pool(jobs, count, allowance or Allowance())
+    try:
+        yield from pool.run()
+    finally:
+        pool.close()
+
+
+class _Pool:
+    def __init__(self, jobs: Sequence[Job], count: int, allowance: Allowance) -> None:
+        self._waiting = deque(sorted(jobs, key=lambda job: (-job.size, job.index)))
+        self._again: deque[_Sent] = deque()
+        self._allowance = allowance
+        self._count = count
+        self._processes: list[_Process] = []
+        self._selector = selectors.DefaultSelector()
+        self._errors = tempfile.TemporaryFile(prefix="affidavit-")  # noqa: SIM115 - closed by close()
+
+    def run(self) -> Generator[Outcome]:
+        while self._waiting or self._again or any(process.sent for process in self._processes):
+            self._feed()
+            if not any(process.sent for process in self._processes):
+                continue
+            for key, events in self._selector.select(self._patience()):
+                process: _Process = key.data
+                if process not in self._processes:
+                    continue
+                if events & selectors.EVENT_WRITE:
+                    self._write(process)
+                if events & selectors.EVENT_READ:
+                    yield from self._read(process)
+            yield from self._expire()
+
+    def close(self) -> None:
+        for process in list(self._processes):
+            self._stop(process)
+        self._selector.close()
+        self._errors.close()
+
+    # processes
+
+    def _start(self) -> _Process:
+        paths = [path for path in sys.path if path]
+        try:
+            popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, *paths],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+                process_group=0,  # the terminal's Ctrl-C goes to us alone, and we stop them
+            )
+        except OSError as error:
+            raise FailedError("analysis-failed", f"a parser process cannot be started: {error}") from error
+        process = _Process(popen, time.monotonic())
+        self._processes.append(process)
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        self._selector.register(process.stdout, selectors.EVENT_READ, process)
+        return process
+
+    def _stop(self, process: _Process) -> None:
+        self._processes.remove(process)
+        process.popen.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream.fileno() in self._selector.get_map():
+                self._selector.unregister(stream)
+            stream.close()
+        process.popen.wait()
+
+    # sending
+
+    def _feed(self) -> None:
+        while len(self._processes) < min(self._count, len(self._waiting) + len(self._again)):
+            self._start()
+        for process in sorted(self._processes, key=lambda one: one.load):
+            while (one := self._next(process)) is not None:
+                self._send(process, one)
+
+    def _next(self, process: _Process) -> _Sent | None:
+        """The next file for a process: the largest that there is room for, then the smallest."""
+        if self._again:
+            # A file that ended its process is tried alone, so that it cannot be blamed for another.
+            return self._again.popleft() if not process.sent else None
+        busy = sum(one.load for one in self._processes)
+        while self._waiting:
+            if not process.sent and (not busy or busy + self._waiting[0].size <= _AT_ONCE):
+                job = self._waiting.popleft()
+            elif self._fits(process, self._waiting[-1].size, busy):
+                job = self._waiting.pop()
+            else:
+                return None
+            data = job.load()
+            if data is not None:
+                return _Sent(job, data, 0)
+        return None
+
+    @staticmethod
+    def _fits(process: _Process, size: int, busy: int) -> bool:
+        if busy + size > _AT_ONCE:
+            return False
+        return not process.sent or process.load + size <= _AHEAD
+
+    def _send(self, process: _Process, one: _Sent) -> None:
+        if not process.sent:
+            process.since = time.monotonic()
+        process.sent.append(one)
+        cpu = max(1, round(1000 * self._allowance.cpu(len(one.data))))
+        header = REQUEST.pack(one.job.index, len(one.data), cpu, one.job.language)
+        process.output += (memoryview(header), memoryview(one.data))
+        self._write(process)
+
+    def _write(self, process: _Process) -> None:
+        fd = process.stdin.fileno()
+        try:
+            while process.output:
+                written = os.write(fd, process.output[0][:_PIPE])
+                process.output[0] = process.output[0][written:]
+                if not process.output[0]:
+                    process.output.popleft()
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            process.output.clear()  # its end is seen where its answers are read
+        registered = fd in self._selector.get_map()
+        if process.output and not registered:
+            self._selector.register(process.stdin, selectors.EVENT_WRITE, process)
+        elif registered and not process.output:
+            self._selector.unregister(process.stdin)
+
+    # receiving
+
+    def _read(self, process: _Process) -> Generator[Outcome]:
+        try:
+            data = os.read(process.stdout.fileno(), _PIPE)
+        except BlockingIOError:
+            return
+        if not data:
+            yield from self._ended(process)
+            return
+        process.answer += data
+        while len(process.answer) >= ANSWER.size:
+            index, state, size = ANSWER.unpack_from(process.answer)
+            if size > _LARGEST_ANSWER:
+                yield from self._replace(
+                    process, timed_out=False, reason="its parser process answered nonsense"
+                )
+                return
+            if len(process.answer) < ANSWER.size + size:
+                break
+            body = bytes(process.answer[ANSWER.size : ANSWER.size + size])
+            del process.answer[: ANSWER.size + size]
+            process.since = time.monotonic()
+            if index == READY:
+                process.ready = True
+            elif process.sent and process.sent[0].job.index == index:
+                process.sent.popleft()
+                yield (
+                    Outcome(index, "facts", body)
+                    if state
+                    else Outcome(index, "failed", b"", body.decode("ascii", "replace"))
+                )
+
+    def _ended(self, process: _Process) -> Generator[Outcome]:
+        process.popen.wait()
+        status = process.popen.returncode
+        if not process.ready:
+            self._errors.seek(0)
+            said = self._errors.read(2000).decode("utf-8", "replace").strip()
+            raise FailedError("analysis-failed", f"a parser process ended while starting ({status}): {said}")
+        yield from self._replace(process, timed_out=status == -signal.SIGPROF, reason=_status_text(status))
+
+    def _replace(self, process: _Process, *, timed_out: bool, reason: str) -> Generator[Outcome]:
+        """Stop a process; the file that it was reading is to blame, the others go to another one."""
+        sent = list(process.sent)
+        self._stop(process)
+        if not sent:
+            return
+        first, *rest = sent
+        # The files behind the first were not begun: they go back in their order.
+        self._waiting.extendleft(one.job for one in reversed(rest) if not one.attempts)
+        if timed_out:
+            yield Outcome(first.job.index, "timed-out", b"", reason)
+        elif first.attempts:
+            yield Outcome(first.job.index, "failed", b"", reason)
+        else:
+            first.attempts = 1
+            self._again.append(first)
+
+    def _expire(self) -> Generator[Outcome]:
+        now = time.monotonic()
+        for process in list(self._processes):
+            if now >= self._deadline(process):
+                if not process.ready:
+                    raise FailedError(
+                        "analysis-failed", "a parser process did not start in time", retryable=True
+                    )
+                yield from self._replace(
+                    process, timed_out=True, reason="no answer within the time by the clock"
+                )
+
+    def _deadline(self, process: _Process) -> float:
+        if not process.ready:
+            return process.started + _START_SECONDS
+        if not process.sent:
+            return float("inf")
+        return process.since + self._allowance.wall(len(process.sent[0].data))
+
+    def _patience(self) -> float:
+        nearest = min(self._deadline(process) for process in self._processes)
+        return max(0.0, min(nearest - time.monotonic(), 3600.0))
+
+
+def _status_text(status: int) -> str:
+    if status == -signal.SIGPROF:
+        return "more CPU time than its size allows"
+    if status < 0:
+        return f"its parser process was ended by {signal.Signals(-status).name}"
+    return f"its parser process ended with status {status}"

@@ -1,0 +1,124 @@
+"""What a parser process answers: the facts of one file as compact JSON.
+
+JSON and not pickle: the process that parsed hostile source is not trusted to hand objects over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import orjson
+
+if TYPE_CHECKING:
+    from affidavit.analyzers.javascript._facts import Encoding, FileFacts, ReferenceKind, Span
+
+__all__ = ["FileReport", "Problem", "Site", "decode", "encode"]
+
+_EXCERPT: Final = 240
+"""Bytes of source text that a full reference item quotes."""
+
+
+class Site(NamedTuple):
+    """One reference expression. Lines from 1; columns and offsets in UTF-8 bytes from 0; ends are exclusive."""
+
+    kind: ReferenceKind
+    specifier: str | None
+    base: str
+    line: int
+    column: int
+    start: int
+    end_line: int
+    end_column: int
+    end: int
+    statement_line: int
+    statement_column: int
+    statement_start: int
+    statement_end_line: int
+    statement_end_column: int
+    statement_end: int
+    bindings: list[str]
+    excerpt: str
+
+
+class Problem(NamedTuple):
+    """One range that the grammar could not read."""
+
+    reason: str
+    line: int
+    column: int
+    start: int
+    end: int
+
+
+class FileReport(NamedTuple):
+    """The facts of one file."""
+
+    encoding: Encoding
+    invalid_at: int | None
+    sites: list[Site]
+    problems: list[Problem]
+
+
+def encode(facts: FileFacts, data: bytes) -> bytes:
+    """The answer for one file."""
+    sites = [
+        [
+            one.kind,
+            _text(one.specifier),
+            one.base,
+            *_span(one.span),
+            *_span(one.statement),
+            list(map(_text, one.bindings)),
+            _excerpt(data, one.span),
+        ]
+        for one in facts.references
+    ]
+    problems = [
+        [one.reason, one.span.start.line, one.span.start.column, one.span.start.offset, one.span.end.offset]
+        for one in facts.errors
+    ]
+    return orjson.dumps([facts.encoding, facts.invalid_at, sites, problems])
+
+
+def decode(body: bytes) -> FileReport:
+    """Read an answer. Raises `ValueError` or `TypeError` when it is none."""
+    encoding, invalid_at, sites, problems = cast(list[Any], orjson.loads(body))
+    return FileReport(
+        encoding, invalid_at, [_site(row) for row in sites], [Problem(*row) for row in problems]
+    )
+
+
+def _site(row: list[Any]) -> Site:
+    row[1] = _untext(row[1])
+    row[15] = [_untext(name) for name in row[15]]
+    return Site(*row)
+
+
+def _span(span: Span) -> tuple[int, int, int, int, int, int]:
+    start, end = span.start, span.end
+    return (start.line, start.column, start.offset, end.line, end.column, end.offset)
+
+
+def _text(text: str | None) -> str | list[str] | None:
+    """Text as JSON can hold it: one with lone surrogates becomes a list of its UTF-16 units in hex."""
+    if text is None or text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return [text.encode("utf-16-be", "surrogatepass").hex()]
+    return text
+
+
+def _untext(value: str | list[str] | None) -> str | None:
+    if isinstance(value, list):
+        return bytes.fromhex(value[0]).decode("utf-16-be", "surrogatepass")
+    return value
+
+
+def _excerpt(data: bytes, span: Span) -> str:
+    start, end = span.start.offset, span.end.offset
+    if end - start <= _EXCERPT:
+        return data[start:end].decode("utf-8", "replace")
+    # `ignore` drops the character that the cut may have split.
+    return data[start : start + _EXCERPT].decode("utf-8", "ignore") + "…"

@@ -1,0 +1,110 @@
+"""The parser process: reads source files from standard input, answers with their facts, and can be killed at any time.
+
+A request is `u32 index | u32 size | u32 CPU milliseconds | u8 language | size bytes`; an answer is `u32 index |
+u8 state | u32 size | size bytes`, where state 1 is facts and 0 the name of an exception. The first answer has index
+0xFFFFFFFF: ready. The process ends with its parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+from contextlib import suppress
+from typing import BinaryIO, Final
+
+__all__ = ["ANSWER", "READY", "REQUEST", "main"]
+
+REQUEST: Final = struct.Struct("<IIIB")
+ANSWER: Final = struct.Struct("<IBI")
+READY: Final = 0xFFFF_FFFF
+
+_MEMORY: Final = 4 << 30
+_TRIM_ABOVE: Final = 128 << 10
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    parent = os.getppid()
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    # Nothing that a library prints may end up between answers.
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    libc = _libc()
+    _confine(libc, parent)
+    with suppress(BrokenPipeError):
+        _serve(requests, answers, libc)
+
+
+def _libc() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(None) if sys.platform == "linux" else None
+    except OSError:
+        return None
+
+
+def _confine(libc: ctypes.CDLL | None, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt ends
+    if libc is not None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO, libc: ctypes.CDLL | None) -> None:
+    from affidavit.analyzers.javascript.languages import LANGUAGES
+    from affidavit.analyzers.javascript.parsing.wire import encode
+    from affidavit.analyzers.javascript.references import extract
+
+    _write(answers, ANSWER.pack(READY, 1, 0))
+    index: int
+    language: int
+    while header := _read(requests, REQUEST.size):
+        index, size, milliseconds, language = REQUEST.unpack(header)
+        data = _read(requests, size)
+        _allow(milliseconds / 1000)
+        try:
+            state, body = 1, encode(extract(data, LANGUAGES[language]), data)
+        except Exception as error:
+            state, body = 0, type(error).__name__.encode()
+        _allow(0)
+        del data
+        if size > _TRIM_ABOVE and libc is not None and hasattr(libc, "malloc_trim"):
+            libc.malloc_trim(0)
+        _write(answers, ANSWER.pack(index, state, len(body)) + body)
+
+
+def _allow(seconds: float) -> None:
+    """Let the kernel kill this process after so much CPU time, whatever it is doing then; 0 takes that back."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _read(source: BinaryIO, size: int) -> bytes:
+    """Exactly `size` bytes; empty at the end of input."""
+    parts: list[bytes] = []
+    while size:
+        data = source.read(min(size, 1 << 20))
+        if not data:
+            return b""
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def _write(target: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[target.write(view) :]
+
+
+if __name__ == "__main__":
+    main()

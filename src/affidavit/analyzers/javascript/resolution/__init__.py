@@ -1,0 +1,1 @@
+"""Where a specifier leads, as Node.js finds it, without leaving the container."""

@@ -1,0 +1,271 @@
+"""Resolving one reference inside a container.
+
+Where Node.js settles it, the answer is Node's. Beyond that, what bundlers and TypeScript accept is accepted too, after
+everything that Node would take: an `import` without extension or of a directory, and TypeScript sources (`./x.js` that
+is `./x.ts`). `Resolution.rule` tells which rule found the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from affidavit.analyzers.javascript.containers.tree import Tree, join
+from affidavit.analyzers.javascript.resolution.exports import Mode, Target, match_exports, match_imports
+from affidavit.analyzers.javascript.resolution.specifier import (
+    Parsed,
+    Settled,
+    decode_path,
+    parse_specifier,
+    shorten,
+)
+
+__all__ = ["Resolution", "Resolver", "Rule", "Status"]
+
+Status: TypeAlias = Literal["resolved", "external", "builtin", "missing", "rejected", "computed", "unknown"]
+Rule: TypeAlias = Literal["exact", "extension", "index", "main", "exports", "imports", "typescript"]
+
+_NODE_EXTENSIONS: Final = (".js", ".json", ".node")
+_OTHER_EXTENSIONS: Final = (".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".jsx")
+_TYPED_EXTENSIONS: Final = (".ts", ".tsx", ".mts", ".cts")
+_TYPED_SOURCES: Final = {
+    ".js": (".ts", ".tsx", ".d.ts"),
+    ".jsx": (".tsx",),
+    ".mjs": (".mts", ".d.mts"),
+    ".cjs": (".cts", ".d.cts"),
+}
+_PROVIDED: Final = frozenset({"electron"})
+"""Packages that the runtime provides whatever lies in `node_modules`: the npm package of this name only starts it."""
+
+PackageReader: TypeAlias = Callable[[str], dict[str, Any]]
+_Hit: TypeAlias = tuple[str, Rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Where a reference leads.
+
+    Attributes:
+        status: `resolved` (a file of the container), `external` (a package or address that is not in it), `builtin`,
+            `missing` (a file or export that should be there and is not), `rejected` (a path that leaves the container
+            or may not be used), `computed` (no literal specifier), `unknown` (relative to what the source does not
+            say).
+        target: real path of the file, for `resolved`.
+        key: `external:name`, `builtin:name`, `missing:specifier` or `rejected:specifier`; None for the others.
+        rule: which rule found the target.
+    """
+
+    status: Status
+    target: str | None = None
+    key: str | None = None
+    rule: Rule | None = None
+
+
+class Resolver:
+    """Resolves references between the files of one tree.
+
+    Args:
+        tree: the container's files.
+        read_package: the object in the package.json at a real path; `{}` when it is broken.
+    """
+
+    def __init__(self, tree: Tree, read_package: PackageReader) -> None:
+        self._tree = tree
+        self._read_package = read_package
+        self._packages: dict[str, dict[str, Any] | None] = {}
+        self._known: dict[tuple[str, str, Mode, bool, bool], Resolution] = {}
+
+    def resolve(self, specifier: str, referrer: str, mode: Mode, *, url: bool = False) -> Resolution:
+        """Resolve one specifier.
+
+        Args:
+            specifier: its exact text.
+            referrer: real path of the file that holds it.
+            mode: `import` or `require`, which conditions and rules hold.
+            url: it is a URL relative to the file (`new URL("x", import.meta.url)`), never a package.
+        """
+        typed = referrer.endswith(_TYPED_EXTENSIONS)
+        key = (referrer.rpartition("/")[0], specifier, mode, url, typed)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._resolve(*key)
+        return known
+
+    def _resolve(self, directory: str, specifier: str, mode: Mode, url: bool, typed: bool) -> Resolution:
+        parsed = parse_specifier(specifier)
+        if url and (parsed.shape != "settled" or parsed.status in {"builtin", "missing"}):
+            parsed = Parsed("relative", specifier if parsed.shape == "relative" else f"./{specifier}")
+        if parsed.shape == "settled":
+            return _settled(parsed.status, parsed.name)
+        if parsed.shape == "relative":
+            return self._relative(directory, parsed.name, mode, typed)
+        if parsed.shape == "internal":
+            return self._internal(directory, specifier, mode, typed)
+        return self._package(directory, specifier, parsed, mode, typed)
+
+    # relative
+
+    def _relative(self, directory: str, specifier: str, mode: Mode, typed: bool) -> Resolution:
+        paths = [specifier]
+        if mode == "import":
+            decoded = decode_path(specifier)
+            # Bundlers also see files whose names hold `?` or `%`; Node takes the decoded path alone.
+            paths = [decoded] if decoded == specifier else [decoded, specifier]
+        for path in paths:
+            place = _normal(join(directory, path))
+            if place is None:
+                return _settled("rejected", shorten(specifier))
+            hit = self._load_directory(place, typed) if _names_folder(path) else self._load(place, typed)
+            if hit:
+                return Resolution("resolved", hit[0], rule=hit[1])
+        return _settled("missing", shorten(specifier))
+
+    def _load(self, path: str, typed: bool) -> _Hit | None:
+        """A file or directory as `require` loads it, then as TypeScript and bundlers do."""
+        return self._load_file(path, typed) or self._load_directory(path, typed)
+
+    def _load_file(self, path: str, typed: bool) -> _Hit | None:
+        exact = self._tree.file(path)
+        if exact is not None:
+            return exact, "exact"
+        return self._with_extension(path, typed, "extension") or self._typed_source(path)
+
+    def _with_extension(self, path: str, typed: bool, rule: Rule) -> _Hit | None:
+        extensions = (
+            (*_TYPED_EXTENSIONS, *_NODE_EXTENSIONS, *_OTHER_EXTENSIONS, ".d.ts")
+            if typed
+            else (*_NODE_EXTENSIONS, *_OTHER_EXTENSIONS)
+        )
+        for extension in extensions:
+            found = self._tree.file(path + extension)
+            if found is not None:
+                return found, rule
+        return None
+
+    def _typed_source(self, path: str) -> _Hit | None:
+        stem, dot, suffix = path.rpartition(".")
+        for extension in _TYPED_SOURCES.get(dot + suffix, ()):
+            found = self._tree.file(stem + extension)
+            if found is not None:
+                return found, "typescript"
+        return None
+
+    def _load_directory(self, path: str, typed: bool) -> _Hit | None:
+        directory = self._tree.directory(path)
+        if directory is None:
+            return None
+        main = (self._package_at(directory) or {}).get("main")
+        if isinstance(main, str) and main:
+            place = join(directory, main)
+            hit = self._load_file(place, typed) or self._with_extension(join(place, "index"), typed, "index")
+            if hit:
+                return hit[0], "main"
+        return self._with_extension(join(directory, "index"), typed, "index")
+
+    # packages
+
+    def _package(self, directory: str, specifier: str, parsed: Parsed, mode: Mode, typed: bool) -> Resolution:
+        if parsed.name in _PROVIDED:
+            return _settled("external", parsed.name)
+        own = self._scope(directory)
+        if own is not None:
+            home, package = own
+            if package.get("exports") is not None and package.get("name") == parsed.name:
+                return self._exported(home, package["exports"], parsed.subpath, specifier, mode, typed)
+        seen = False
+        for modules in self._module_folders(directory):
+            place = join(modules, parsed.name)
+            home = self._tree.directory(place)
+            if home is not None:
+                seen = True
+                exports = (self._package_at(home) or {}).get("exports")
+                if exports is not None:
+                    return self._exported(home, exports, parsed.subpath, specifier, mode, typed)
+            inside = place if parsed.subpath == "." else join(place, parsed.subpath[2:])
+            hit = self._load_directory(inside, typed) if _names_folder(inside) else self._load(inside, typed)
+            if hit:
+                return Resolution("resolved", hit[0], rule=hit[1])
+            if home is not None and mode == "import":
+                break
+        return _settled("missing", shorten(specifier)) if seen else _settled("external", shorten(parsed.name))
+
+    def _exported(
+        self, home: str, exports: Any, subpath: str, specifier: str, mode: Mode, typed: bool
+    ) -> Resolution:
+        return self._at_target(home, match_exports(exports, subpath, mode), specifier, mode, typed, "exports")
+
+    def _internal(self, directory: str, specifier: str, mode: Mode, typed: bool) -> Resolution:
+        own = self._scope(directory)
+        if own is None:
+            return _settled("missing", shorten(specifier))
+        home, package = own
+        target = match_imports(package.get("imports"), specifier, mode)
+        return self._at_target(home, target, specifier, mode, typed, "imports")
+
+    def _at_target(
+        self, home: str, target: Target, specifier: str, mode: Mode, typed: bool, rule: Rule
+    ) -> Resolution:
+        if target.kind == "bare":
+            parsed = parse_specifier(target.value)
+            if parsed.shape == "package":
+                return self._package(home, target.value, parsed, mode, typed)
+            if parsed.shape == "settled" and parsed.status in {"builtin", "external"}:
+                return _settled(parsed.status, parsed.name)
+        if target.kind == "file" and parse_specifier("./" + target.value).shape == "relative":
+            path = join(home, decode_path(target.value))
+            found = self._tree.file(path)
+            if found is not None:
+                return Resolution("resolved", found, rule=rule)
+            source = self._typed_source(path)
+            if source is not None:
+                return Resolution("resolved", source[0], rule=source[1])
+        return _settled("missing", shorten(specifier))
+
+    def _module_folders(self, directory: str) -> Iterator[str]:
+        while True:
+            if directory.rpartition("/")[2] != "node_modules":
+                modules = self._tree.directory(join(directory, "node_modules"))
+                if modules is not None:
+                    yield modules
+            if not directory:
+                return
+            directory = directory.rpartition("/")[0]
+
+    def _scope(self, directory: str) -> tuple[str, dict[str, Any]] | None:
+        """The nearest folder with a package.json, and its object."""
+        while directory.rpartition("/")[2] != "node_modules":
+            package = self._package_at(directory)
+            if package is not None:
+                return directory, package
+            if not directory:
+                return None
+            directory = directory.rpartition("/")[0]
+        return None
+
+    def _package_at(self, directory: str) -> dict[str, Any] | None:
+        if directory not in self._packages:
+            path = self._tree.file(join(directory, "package.json"))
+            self._packages[directory] = None if path is None else self._read_package(path)
+        return self._packages[directory]
+
+
+def _settled(status: Settled, name: str) -> Resolution:
+    return Resolution(status, key=f"{status}:{name}")
+
+
+def _names_folder(path: str) -> bool:
+    return path.rpartition("/")[2] in {"", ".", ".."}
+
+
+def _normal(path: str) -> str | None:
+    """The path without `.` and `..`, taken away in the text as Node.js does; None when it leaves the container."""
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            if not names:
+                return None
+            names.pop()
+        elif name not in {"", "."}:
+            names.append(name)
+    return "/".join(names)
