@@ -1,0 +1,255 @@
+"""The one entry to checking: a warm server, a cache of verdicts, and the order of the steps."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from affidavit.runtime.typecheck.catalogue import Catalogue
+from affidavit.runtime.typecheck.project import Project
+from affidavit.runtime.typecheck.rules import inputs, own, policy
+from affidavit.runtime.typecheck.rules.case import Case
+from affidavit.runtime.typecheck.server import Finding, ServerLostError, TypeServer, find_binary
+from affidavit.runtime.typecheck.syntax import MAX_DEPTH, Unparsable, depth, parse
+from affidavit.runtime.typecheck.verdict import Diagnostic, Verdict
+
+__all__ = ["Checker"]
+
+_MAX_CHECKED = 256 << 10
+_STUB_ERRORS = frozenset({"invalid-syntax", "unresolved-reference", "import-not-found", "invalid-type-form"})
+
+
+class _Unchecked(Exception):  # noqa: N818 - an outcome, not an error
+    """The type checker could not examine the script; the message says why."""
+
+
+class Checker:
+    """Checks scripts against stubs through one warm type checker.
+
+    Use it in one event loop: `await start()` (or let the first check start it), `check` as often and as concurrently
+    as needed, `await close()`. A check that times out or crashes the server costs its own verdict and a restart,
+    never another script's.
+
+    Args:
+        timeout: seconds that one check may take in the server, not counting the wait for other checks.
+        start_timeout: seconds that starting the server may take.
+        remembered: how many verdicts are kept for repeated scripts.
+        recycle_checks: the server is replaced after so many checks, which bounds its memory.
+        recycle_modules: and after so many different stub texts.
+        binary: the type checker's executable; found by itself when omitted.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 2.0,
+        start_timeout: float = 15.0,
+        remembered: int = 512,
+        recycle_checks: int = 5_000,
+        recycle_modules: int = 300,
+        binary: str | None = None,
+    ) -> None:
+        self._timeout = timeout
+        self._start_timeout = start_timeout
+        self._remembered = remembered
+        self._recycle_checks = recycle_checks
+        self._recycle_modules = recycle_modules
+        self._binary = binary
+        self._lock = asyncio.Lock()
+        self._project: Project | None = None
+        self._server: TypeServer | None = None
+        self._verdicts: OrderedDict[str, Verdict] = OrderedDict()
+        self._catalogues: OrderedDict[tuple[str, str], Catalogue] = OrderedDict()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the warm server, while there is one."""
+        return self._server.pid if self._server else None
+
+    async def __aenter__(self) -> Self:
+        """Start and return it."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    async def start(self) -> None:
+        """Warm the server up. Never raises: what does not work shows in the verdicts as `unchecked`."""
+        async with self._lock:
+            try:
+                await self._running()
+            except (_Unchecked, ServerLostError):
+                await self._drop()
+
+    async def close(self) -> None:
+        """End the server and remove its folder. May be called again; a later check would start anew."""
+        async with self._lock:
+            await self._drop()
+
+    async def check(self, source: str, *, stubs: str, inputs_stub: str = "") -> Verdict:
+        """Check a script before it runs.
+
+        Args:
+            source: the repaired script.
+            stubs: a `.pyi` text that declares `df` (see `Catalogue`).
+            inputs_stub: another self-contained `.pyi` text that declares the script's inputs, or empty.
+        """
+        key = hashlib.sha256(
+            repr((source, stubs, inputs_stub)).encode("ascii", "backslashreplace")
+        ).hexdigest()
+        known = self._verdicts.get(key)
+        if known is not None:
+            self._verdicts.move_to_end(key)
+            return known
+        verdict = await self._check(source, stubs, inputs_stub)
+        if verdict.status != "unchecked" and not verdict.reason:
+            self._verdicts[key] = verdict
+            if len(self._verdicts) > self._remembered:
+                self._verdicts.popitem(last=False)
+        return verdict
+
+    async def _check(self, source: str, stubs: str, inputs_stub: str) -> Verdict:
+        parsed = parse(source)
+        if isinstance(parsed, Diagnostic):
+            return Verdict(status="rejected", diagnostics=(parsed,))
+        if isinstance(parsed, Unparsable):
+            return Verdict(status="unchecked", reason=parsed.reason)
+        if depth(parsed.tree, MAX_DEPTH) > MAX_DEPTH:
+            return Verdict(status="unchecked", reason="the script is nested too deeply to be checked")
+        try:
+            catalogue = self._catalogue(stubs, inputs_stub)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
+        case = Case(parsed.text, parsed.tree, catalogue)
+        found = [*own.examine(case), *inputs.missing_keys(case)]
+        reason = ""
+        try:
+            findings, modules = await self._findings(source, catalogue, [stubs, inputs_stub])
+            found += policy.judge(case, findings, modules)
+        except _Unchecked as unchecked:
+            reason = str(unchecked)
+        return _verdict(found, reason)
+
+    def _catalogue(self, stubs: str, inputs_stub: str) -> Catalogue:
+        key = (stubs, inputs_stub)
+        known = self._catalogues.pop(key, None) or Catalogue.read(*key)
+        self._catalogues[key] = known
+        if len(self._catalogues) > 32:
+            self._catalogues.popitem(last=False)
+        return known
+
+    async def _findings(
+        self, source: str, catalogue: Catalogue, stubs: Sequence[str]
+    ) -> tuple[tuple[Finding, ...], list[str]]:
+        if len(source) > _MAX_CHECKED:
+            raise _Unchecked(f"the script has more than {_MAX_CHECKED} characters")
+        used = [(text, names) for text, names in zip(stubs, catalogue.exported, strict=True) if names]
+        async with self._lock:
+            try:
+                return await self._examine(used, source)
+            except ServerLostError:
+                await self._drop()
+            try:  # it may have died long ago, of something else
+                return await self._examine(used, source)
+            except ServerLostError as error:
+                await self._drop()
+                raise _Unchecked(str(error)) from error
+
+    async def _examine(
+        self, used: Sequence[tuple[str, Sequence[str]]], source: str
+    ) -> tuple[tuple[Finding, ...], list[str]]:
+        server, project = await self._running()
+        try:
+            async with asyncio.timeout(self._timeout):
+                modules = [await self._module(server, project, text) for text, _ in used]
+                names = [", ".join(exported) for _, exported in used]
+                host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=True))
+                # The preamble's cells will stand between these two.
+                first, script = await server.examine([host, source])
+        except TimeoutError as error:
+            await self._drop()
+            raise _Unchecked(f"the check took longer than {self._timeout:g} s and was stopped") from error
+        except asyncio.CancelledError:
+            server.kill()  # a half-read reply cannot be resumed
+            raise
+        _refuse_dirty("the host's names cannot be read", first)
+        return script, modules
+
+    async def _module(self, server: TypeServer, project: Project, text: str) -> str:
+        name, path = project.add(text)
+        if path is not None:
+            server.announce(path)
+            wrong = [
+                finding for finding in await server.examine_stub(path, text) if finding.rule in _STUB_ERRORS
+            ]
+            if wrong:
+                project.spoil(name)
+        if project.is_spoilt(name):
+            raise _Unchecked("the host's stubs have errors: what they declare is unknown")
+        return name
+
+    async def _running(self) -> tuple[TypeServer, Project]:
+        """The warm server, or a new one where there is none or the old one has served long enough."""
+        if self._server is not None and self._project is not None:
+            worn = (
+                self._server.checks >= self._recycle_checks or self._project.modules >= self._recycle_modules
+            )
+            if self._server.is_alive and not worn:
+                return self._server, self._project
+            await self._drop()
+        binary = self._binary or find_binary()
+        if binary is None:
+            raise _Unchecked("the type checker `ty` is not installed")
+        try:
+            self._project = Project()
+        except OSError as error:
+            raise _Unchecked(f"no temporary folder for the type checker: {error}") from error
+        server = self._server = TypeServer(binary, self._project)
+        try:
+            async with asyncio.timeout(self._start_timeout):
+                await server.start()
+                await server.examine(["", "print(len([1]))\n"])  # reads the standard library's stubs
+        except TimeoutError as error:
+            await self._drop()
+            raise _Unchecked(f"the type checker did not start within {self._start_timeout:g} s") from error
+        except asyncio.CancelledError:
+            server.kill()
+            raise
+        return server, self._project
+
+    async def _drop(self) -> None:
+        server, project = self._server, self._project
+        self._server = self._project = None
+        if server is not None:
+            server.kill()
+            await server.reap()
+        if project is not None:
+            project.close()
+
+
+def _refuse_dirty(what: str, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        if finding.severity <= 2:
+            raise _Unchecked(f"{what}: {finding.message.splitlines()[0]}")
+
+
+def _verdict(found: Sequence[Diagnostic], reason: str) -> Verdict:
+    """One finding a place and kind; ours stand before the checker's and win."""
+    places: dict[tuple[int, int, bool], Diagnostic] = {}
+    for one in found:
+        places.setdefault((one.line, one.column, one.blocking), one)
+    kept = [one for one in places.values() if one.blocking or (one.line, one.column, True) not in places]
+    ordered = tuple(sorted(kept, key=lambda one: (one.line, one.column)))
+    if any(one.blocking for one in ordered):
+        return Verdict(status="rejected", reason=reason, diagnostics=ordered)
+    if reason:
+        return Verdict(status="unchecked", reason=reason, diagnostics=ordered)
+    return Verdict(status="advised" if ordered else "clean", diagnostics=ordered)

@@ -1,0 +1,113 @@
+"""Operations that are called and certainly never awaited.
+
+An un-awaited call may be kept, passed on or returned, and awaited by whoever gets it: `gather(*[op(i) for i in x])` is
+fine. So a call counts as lost only where every end of it is known.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from affidavit.runtime.typecheck.resolve import Callable, Pending
+from affidavit.runtime.typecheck.rules.case import Case
+from affidavit.runtime.typecheck.scopes import Script
+from affidavit.runtime.typecheck.verdict import Diagnostic
+
+__all__ = ["not_awaited"]
+
+# fmt: off
+_CONSUMING = frozenset({
+    "print", "len", "str", "repr", "sorted", "sum", "list", "set", "tuple", "dict", "max", "min", "any", "all", "int",
+    "float", "bool", "isinstance", "type", "bytes",
+})
+# fmt: on
+_COROUTINE = frozenset(
+    {"send", "throw", "close", "cr_await", "cr_code", "cr_frame", "cr_running", "__await__"}
+)
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_TESTS = (ast.If, ast.While, ast.Assert, ast.FormattedValue, ast.UnaryOp, ast.BinOp)
+_LONGEST = 100
+
+
+def not_awaited(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """A call of an operation that certainly nobody awaits."""
+    pending = case.resolver.resolve(node)
+    if isinstance(pending, Pending) and pending.call is node and _is_lost(case, node):
+        source = ast.get_source_segment(case.text.text, node) or ""
+        short = len(source) <= _LONGEST and "\n" not in source
+        path = pending.target.path
+        message = f"`{path}` is called and never awaited, so it would not run"
+        yield case.found(node, "not-awaited", message, f"await {source}" if short else f"await {path}(...)")
+
+
+def _is_lost(case: Case, node: ast.expr) -> bool:
+    """Whether this un-awaited call certainly never runs: nothing that can await it ever gets it."""
+    around = case.script.parent(node)
+    match around:
+        case ast.Expr() | ast.Subscript(value=ast.Call() | ast.Name()) if (
+            getattr(around, "value", None) is node
+        ):
+            return True
+        case ast.Attribute(attr=attribute):
+            return attribute not in _COROUTINE
+        case ast.Call():
+            return node is not around.func and _loses_argument(case, around)
+        case ast.keyword():
+            call = case.script.parent(around)
+            return isinstance(call, ast.Call) and _loses_argument(case, call)
+        case ast.Assign(targets=[ast.Name() as target]):
+            return _is_name_lost(case, target, node)
+        case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated) | ast.comprehension(iter=iterated):
+            return iterated is node
+        case ast.Compare(ops=operators):
+            return not any(isinstance(operator, ast.Is | ast.IsNot) for operator in operators)
+        case _:
+            return _is_lost_in(case, around)
+
+
+def _is_lost_in(case: Case, around: ast.AST | None) -> bool:
+    if isinstance(around, _TESTS):
+        return True
+    return isinstance(around, _DISPLAYS) and _is_display_lost(case, around)
+
+
+def _is_display_lost(case: Case, display: ast.expr) -> bool:
+    """A list of un-awaited calls can be awaited element by element: only certain ends lose all of them."""
+    around = case.script.parent(display)
+    match around:
+        case ast.Expr() | ast.FormattedValue():
+            return True
+        case ast.Call(func=ast.Name(id="print")):
+            return not case.script.binds("print")
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return not case.script.dynamic and not _uses(case.script, name)
+        case _:
+            return False
+
+
+def _loses_argument(case: Case, call: ast.Call) -> bool:
+    if isinstance(case.resolver.resolve(call.func), Callable):
+        return True
+    return (
+        isinstance(call.func, ast.Name) and call.func.id in _CONSUMING and not case.script.binds(call.func.id)
+    )
+
+
+def _uses(script: Script, name: str) -> list[ast.Name]:
+    return [
+        node
+        for node in script.nodes
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def _is_name_lost(case: Case, target: ast.Name, node: ast.expr) -> bool:
+    if case.script.dynamic:
+        return False
+    uses = _uses(case.script, target.id)
+    if not uses:
+        return True
+    bindings = case.script.bindings_everywhere(target.id)
+    # Uses of a name with several bindings may mean another one.
+    return len(bindings) == 1 and bindings[0].value is node and all(_is_lost(case, use) for use in uses)

@@ -1,0 +1,233 @@
+"""Rules of our own, on the tree alone: they hold even where the type checker cannot look.
+
+Each proves an error from the stubs: an operation that does not exist or is never awaited, a stream iterated without
+`async`, a `where` with an unknown field or a literal of another type.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from affidavit.runtime.typecheck.catalogue import Method, members, named
+from affidavit.runtime.typecheck.resolve import Callable, Missing, Value
+from affidavit.runtime.typecheck.rules import suggest
+from affidavit.runtime.typecheck.rules.awaiting import not_awaited
+from affidavit.runtime.typecheck.rules.case import Case, attribute_place
+from affidavit.runtime.typecheck.rules.proof import Stores, guarded, literal, probed
+from affidavit.runtime.typecheck.verdict import Diagnostic
+
+__all__ = ["examine"]
+
+_STREAMS = frozenset({"AsyncIterator", "AsyncIterable", "AsyncGenerator"})
+_PLAIN = frozenset({"list", "dict", "str", "int", "float", "bool", "bytes", "None", "set", "tuple"})
+# fmt: off
+_ITERATING = frozenset({
+    "len", "sorted", "sum", "list", "set", "tuple", "max", "min", "any", "all", "enumerate", "zip", "map", "filter",
+    "reversed",
+})
+# fmt: on
+_EXACT: Mapping[str, tuple[type, ...]] = {
+    "None": (type(None),),
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "float": (int, float),
+    "bytes": (bytes,),
+}
+
+
+def examine(case: Case) -> list[Diagnostic]:
+    """Every finding of the own rules; all of them block."""
+    return [found for node in case.script.nodes for found in _node(case, node)]
+
+
+def _node(case: Case, node: ast.AST) -> Iterator[Diagnostic]:
+    match node:
+        case ast.Attribute(ctx=ast.Load()):
+            yield from _unknown(case, node)
+        case ast.Call():
+            yield from not_awaited(case, node)
+            yield from _selectors(case, node)
+            yield from _streams_in_call(case, node)
+        case ast.For(iter=iterated) | ast.comprehension(iter=iterated, is_async=0):
+            yield from _stream(case, iterated)
+        case ast.AsyncFor(iter=iterated) | ast.comprehension(iter=iterated, is_async=1):
+            yield from _plain_async(case, iterated)
+        case ast.Await(value=awaited):
+            yield from _not_awaitable(case, awaited)
+        case _:
+            pass
+
+
+def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
+    missing = case.resolver.resolve(node)
+    if not isinstance(missing, Missing) or missing.node is not node:
+        return
+    if guarded(case.script, node, "AttributeError") or probed(case.script, node.attr):
+        return
+    known = case.catalogue.attributes(missing.owner)
+    line, column = attribute_place(case.text, node)
+    owner = case.catalogue.paths.get(missing.owner, missing.owner)
+    is_operation = owner == "df" or owner.startswith("df.")
+    yield Diagnostic(
+        line=line,
+        column=column,
+        rule="unknown-operation" if is_operation else "missing-attribute",
+        message=f"`{owner}` has no `{node.attr}`; it has: {suggest.listing(known) or 'nothing'}",
+        blocking=True,
+        suggestion=suggest.close(node.attr, known),
+    )
+
+
+def _stream(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:
+    value = case.resolver.resolve(iterated)
+    if (
+        isinstance(value, Value)
+        and _head(value) in _STREAMS
+        and not guarded(case.script, iterated, "TypeError")
+    ):
+        yield case.found(
+            iterated, "not-iterable", "this gives one page after another: use `async for`", "async for"
+        )
+
+
+def _streams_in_call(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """`list(pages())` and the like."""
+    if (
+        not isinstance(node.func, ast.Name)
+        or node.func.id not in _ITERATING
+        or case.script.binds(node.func.id)
+    ):
+        return
+    for argument in node.args:
+        value = case.resolver.resolve(argument)
+        if (
+            isinstance(value, Value)
+            and _head(value) in _STREAMS
+            and not guarded(case.script, node, "TypeError")
+        ):
+            message = f"`{node.func.id}` cannot iterate this: it needs `async for`"
+            yield case.found(argument, "not-iterable", message, "[page async for page in ...]")
+
+
+def _plain_async(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:
+    value = case.resolver.resolve(iterated)
+    if not isinstance(value, Value):
+        return
+    plain = _head(value) in _PLAIN or case.resolver.class_of(value) != ""
+    if plain and not _has(case, value, "__aiter__") and not guarded(case.script, iterated, "TypeError"):
+        yield case.found(iterated, "not-iterable", "this is iterated without waiting: use plain `for`", "for")
+
+
+def _not_awaitable(case: Case, awaited: ast.expr) -> Iterator[Diagnostic]:
+    value = case.resolver.resolve(awaited)
+    if not isinstance(value, Value) or guarded(case.script, awaited, "TypeError"):
+        return
+    if _head(value) in _STREAMS:
+        yield case.found(
+            awaited, "invalid-await", "this is not awaited: iterate it with `async for`", "async for"
+        )
+    elif (_head(value) in _PLAIN or case.resolver.class_of(value)) and not _has(case, value, "__await__"):
+        yield case.found(awaited, "invalid-await", f"`{_head(value)}` cannot be awaited: it is there already")
+
+
+def _head(value: Value) -> str:
+    kinds = members(value.annotation)
+    return named(kinds[0]) if len(kinds) == 1 else ""
+
+
+def _has(case: Case, value: Value, method: str) -> bool:
+    return bool(case.catalogue.method(case.resolver.class_of(value), method))
+
+
+def _selectors(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """The `where` of a call, where it is a literal dictionary or a name bound once to one."""
+    target = case.resolver.resolve(node.func)
+    if not isinstance(target, Callable) or len(target.definitions) != 1:
+        return
+    for keyword in node.keywords:
+        if keyword.arg == "where":
+            fields = _selector(case, target.definitions[0])
+            display = _display(case, keyword.value)
+            if fields and display is not None and not guarded(case.script, node, "TypeError", "Error"):
+                yield from _fields(case, fields, display)
+
+
+def _selector(case: Case, definition: Method) -> str:
+    arguments = [*definition.args.args, *definition.args.kwonlyargs]
+    for argument in arguments:
+        if argument.arg == "where" and argument.annotation is not None:
+            heads = [named(member) for member in members(argument.annotation)]
+            known = [
+                head for head in heads if case.catalogue.is_dict(head) and not case.catalogue.is_open(head)
+            ]
+            return known[0] if len(known) == 1 and len(heads) <= 2 else ""
+    return ""
+
+
+def _display(case: Case, node: ast.expr) -> ast.Dict | None:
+    if isinstance(node, ast.Name):
+        binding = case.script.only_binding(node)
+        written = [
+            other for other in case.script.nodes if isinstance(other, ast.Name) and other.id == node.id
+        ]
+        # Only written once and handed over: whatever else is done with it may change it.
+        if binding is None or binding.how != "assign" or binding.value is None or len(written) != 2:
+            return None
+        node = binding.value
+    return node if isinstance(node, ast.Dict) else None
+
+
+def _fields(case: Case, selector: str, display: ast.Dict) -> Iterator[Diagnostic]:
+    known = case.catalogue.keys(selector)
+    for key, value in zip(display.keys, display.values, strict=True):
+        if not isinstance(key, ast.Constant):
+            continue
+        if not isinstance(key.value, str) or key.value not in known:
+            near = suggest.close(str(key.value), known)
+            message = f"`where` has no field {key.value!r}; it has: {suggest.listing(known)}"
+            yield case.found(key, "unknown-where-field", message, near)
+            continue
+        wanted = case.catalogue.field(selector, key.value)
+        given = literal(value)
+        if wanted is not None and given is not Stores.UNKNOWN and not _fits(given, wanted):
+            message = f"`where` field {key.value!r} takes {ast.unparse(wanted)}, not {given!r}"
+            yield case.found(value, "invalid-where-value", message, _near_literal(given, wanted))
+
+
+def _fits(given: object, annotation: ast.expr) -> bool:
+    """Whether a literal may be a value of the annotation; unknown annotations take everything."""
+    return any(_fits_one(given, member) for member in members(annotation))
+
+
+def _fits_one(given: object, annotation: ast.expr) -> bool:
+    head = named(annotation)
+    if head in _EXACT:
+        return isinstance(given, _EXACT[head])
+    inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
+    if head == "Literal" and inner is not None:
+        options = _options(inner)
+        return Stores.UNKNOWN in options or any(type(given) is type(one) and given == one for one in options)
+    if head in {"list", "Sequence"}:
+        return isinstance(given, list) and (
+            inner is None or all(_fits(one, inner) for one in cast("list[object]", given))
+        )
+    return True
+
+
+def _options(inner: ast.expr) -> list[object]:
+    """The values between the brackets of `Literal[...]`."""
+    return [literal(one) for one in (inner.elts if isinstance(inner, ast.Tuple) else [inner])]
+
+
+def _near_literal(given: object, annotation: ast.expr) -> str | None:
+    options = [
+        one
+        for member in members(annotation)
+        if named(member) == "Literal" and isinstance(member, ast.Subscript)
+        for one in _options(member.slice)
+        if isinstance(one, str)
+    ]
+    return suggest.close(given, options) if isinstance(given, str) else None

@@ -1,0 +1,320 @@
+"""Which findings of the type checker prove an error: an explicit list, everything else is advice.
+
+| checker's rule | blocks when |
+|---|---|
+| `unresolved-reference` | no scope of the script binds the name, and nothing can create it |
+| `unused-awaitable` | a coroutine is dropped (a task or future runs anyway) |
+| `invalid-typed-dict-key` | a row of ours is read, and the script stores or probes the key nowhere |
+| `unknown-argument`, `missing-argument`, `too-many-positional-arguments`, ... | the called signature is in our stubs |
+| `invalid-argument-type` | the same, and no value of the given type can be one of the wanted type |
+| `missing-attribute`, `not-subscriptable`, `not-callable`, `not-iterable` | the value's type is ours alone |
+| `missing-union-attribute`, calls of builtins | see `inputs`: one item of a wholly examined input must fail |
+
+Nothing blocks that the script catches by name, and nothing that rests on a type which the script itself wrote.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable as Function
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
+from affidavit.runtime.typecheck.rules import inputs, suggest, types
+from affidavit.runtime.typecheck.rules.case import Case, attribute_place
+from affidavit.runtime.typecheck.rules.proof import guarded, probed
+from affidavit.runtime.typecheck.server import Finding
+from affidavit.runtime.typecheck.verdict import Diagnostic
+
+__all__ = ["judge"]
+
+_IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
+_WARNING = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proof:
+    """Why a finding blocks: better words, place and suggestion than the checker's, where there are."""
+
+    message: str = ""
+    suggestion: str | None = None
+    place: tuple[int, int] | None = None
+
+
+Node: TypeAlias = ast.expr | ast.keyword | None
+Rule: TypeAlias = Function[[Case, Finding, Node], _Proof | None]
+
+
+def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> list[Diagnostic]:
+    """Turn the checker's findings into diagnostics.
+
+    Args:
+        case: the script.
+        findings: what the checker found in it.
+        modules: names of the stub modules, to tell our signatures from others.
+    """
+    judged: list[Diagnostic] = []
+    for finding in findings:
+        if finding.severity > _WARNING or finding.rule in _IGNORED:
+            continue
+        node = case.script.at(finding.line, finding.column, finding.end_line, finding.end_column)
+        rule = _RULES.get(finding.rule)
+        if rule is None and any(module in uri for uri in finding.related for module in modules):
+            rule = _SIGNATURES.get(finding.rule)
+        if rule is None:
+            rule = _FALLBACK.get(finding.rule)
+        judged.append(_diagnostic(case, finding, node, rule(case, finding, node) if rule else None))
+    return judged
+
+
+def _diagnostic(case: Case, finding: Finding, node: Node, proof: _Proof | None) -> Diagnostic:
+    place = proof.place if proof else None
+    if place is None and isinstance(node, ast.Attribute):
+        place = attribute_place(case.text, node)
+    line, column = place or (finding.line, case.text.column(finding.line, finding.column))
+    return Diagnostic(
+        line=line,
+        column=column,
+        rule=finding.rule,
+        message=(proof.message if proof else "") or _words(case, finding),
+        blocking=proof is not None,
+        suggestion=(proof.suggestion if proof else None) or _meant(finding),
+    )
+
+
+def _words(case: Case, finding: Finding) -> str:
+    """The checker's first line, with our class names as scripts know them."""
+    if finding.rule == "import-not-found":
+        return f"{finding.message.splitlines()[0]}: scripts have the standard library only"
+    first = finding.message.splitlines()[0]
+    return re.sub(r"\b\w+\b", lambda found: case.catalogue.paths.get(found[0], found[0]), first)
+
+
+def _meant(finding: Finding) -> str | None:
+    found = re.search(r"Did you mean [\"`]([^\"`]+)[\"`]", finding.message)
+    return found[1] if found else None
+
+
+def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
+    if not isinstance(node, ast.Name) or case.script.dynamic:
+        return None
+    unbound = not case.script.bindings(node.id, case.script.scope(node))
+    if (
+        not unbound
+        or not _evaluated(case, node)
+        or guarded(case.script, node, "NameError", "UnboundLocalError")
+    ):
+        return None
+    meant = suggest.name(node.id, case.script, case.catalogue)
+    return _Proof(message=f"`{node.id}` is not defined", suggestion=meant)
+
+
+def _evaluated(case: Case, node: ast.AST) -> bool:
+    """Whether a name is looked up when the script runs: annotations of local variables are not."""
+    inner = node
+    for around in case.script.ancestors(node):
+        if isinstance(around, ast.AnnAssign) and inner is around.annotation:
+            return case.script.scope(around).kind != "function" and not _late(case)
+        if isinstance(around, ast.arg) or (
+            isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) and inner is around.returns
+        ):
+            return not _late(case)
+        inner = around
+    return True
+
+
+def _late(case: Case) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in case.script.tree.body
+    )
+
+
+def _dropped(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    if not isinstance(node, ast.Call) or "`CoroutineType[" not in finding.message:
+        return None
+    source = ast.get_source_segment(case.text.text, node) or ""
+    short = source if len(source) <= 100 and "\n" not in source else f"{ast.unparse(node.func)}(...)"
+    return _Proof(message="called and never awaited, so it would not run", suggestion=f"await {short}")
+
+
+def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    found = re.search(r"for TypedDict `(\w+)", finding.message)
+    if found is None or not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return None
+    row, key, around = found[1], node.value, case.script.parent(node)
+    if not isinstance(around, ast.Subscript) or not isinstance(around.ctx, ast.Load):
+        return None
+    if not case.catalogue.is_dict(row) or case.catalogue.is_open(row) or case.script.binds(row):
+        return None
+    stores = case.stores
+    if key in stores.keys | stores.asked or (stores.computed and key in stores.words):
+        return None
+    if guarded(case.script, node, "KeyError", "LookupError"):
+        return None
+    keys = case.catalogue.keys(row)
+    message = f"no key {key!r} in {row}; it has: {suggest.listing(keys)}"
+    return _Proof(message=message, suggestion=_meant(finding) or suggest.close(key, keys))
+
+
+def _signature(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    call = _call_of(case, finding, node)
+    if call is None or guarded(case.script, call, "TypeError"):
+        return None
+    spread = any(isinstance(argument, ast.Starred) for argument in call.args)
+    if spread or any(keyword.arg is None for keyword in call.keywords):
+        return None
+    suggestion = None
+    if isinstance(node, ast.keyword) and node.arg is not None:
+        known = _parameters(case, call, finding)
+        suggestion = suggest.close(node.arg, [name for name in known if name not in _given(call)])
+        if known:
+            message = f"no argument `{node.arg}`; there are: {suggest.listing(known)}"
+            return _Proof(message=message, suggestion=suggestion)
+    elif finding.rule == "missing-argument":
+        wanted = re.search(r"parameters? ((?:`\w+`(?:, )?)+)", finding.message)
+        suggestion = f"{re.findall(r'`([^`]+)`', wanted[1])[0]}=..." if wanted else None
+    return _Proof(suggestion=suggestion)
+
+
+def _given(call: ast.Call) -> set[str]:
+    return {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+
+
+def _parameters(case: Case, call: ast.Call, finding: Finding) -> list[str]:
+    target = case.resolver.resolve(call.func)
+    definitions = list(target.definitions) if isinstance(target, Callable) else []
+    if not definitions:
+        method = re.search(r"`(\w+)\.(\w+)`", finding.message)
+        definitions = case.catalogue.method(method[1], method[2]) if method else []
+    arguments = [argument for one in definitions[:1] for argument in [*one.args.args, *one.args.kwonlyargs]]
+    return [argument.arg for argument in arguments if argument.arg != "self"]
+
+
+def _call_of(case: Case, finding: Finding, node: Node) -> ast.Call | None:
+    """The call that a finding about arguments is about."""
+    if isinstance(node, ast.Call) and finding.rule == "missing-argument":
+        return node
+    around = case.script.parent(node) if node is not None else None
+    return around if isinstance(around, ast.Call) else None
+
+
+def _argument(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    call = _call_of(case, finding, node)
+    found = re.search(r"Expected `([^`]+)`, found `([^`]+)`", finding.message)
+    if call is None or found is None or guarded(case.script, call, "TypeError"):
+        return None
+    value = node.value if isinstance(node, ast.keyword) else node
+    if not isinstance(value, ast.expr) or isinstance(value, ast.Starred):
+        return None
+    if isinstance(node, ast.keyword) and node.arg is None:
+        return None
+    if not types.disjoint(found[2], found[1], case.catalogue) or not types.trusted(case, value):
+        return None
+    word = value.value if isinstance(value, ast.Constant) else None
+    options = [one for one in types.literals(found[1]) if isinstance(one, str)]
+    suggestion = suggest.close(word, options) if isinstance(word, str) else None
+    name = f"`{node.arg}` " if isinstance(node, ast.keyword) else ""
+    place = (value.lineno, case.text.column(value.lineno, value.col_offset))
+    return _Proof(message=f"{name}takes {found[1]}, not {found[2]}", suggestion=suggestion, place=place)
+
+
+def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    found = re.match(r"Object of type `(.+?)` has no attribute `(\w+)`", finding.message)
+    if found is None or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return None
+    if guarded(case.script, node, "AttributeError") or probed(case.script, node.attr):
+        return None
+    if node.attr in case.stores.attributes:
+        return None
+    head = found[1].partition("[")[0]
+    if not _is_ours(case, found[1]) and not _is_certain(case, node.value, found[1]):
+        return None
+    pending = case.resolver.resolve(node.value)
+    if isinstance(pending, Pending):
+        message = f"`{pending.target.path}` was not awaited: its result has `.{node.attr}` only then"
+        return _Proof(message=message, suggestion="await")
+    if case.catalogue.is_dict(head):
+        keys = case.catalogue.keys(head)
+        key = node.attr if node.attr in keys else suggest.close(node.attr, keys)
+        suggestion = f'["{key}"]' if key else None
+        return _Proof(
+            message=f"{head} is a dictionary: it has keys, no `.{node.attr}`", suggestion=suggestion
+        )
+    return _Proof(suggestion=suggest.close(node.attr, case.catalogue.attributes(head)))
+
+
+def _operand(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    """The value that is subscripted, called or iterated has a type of ours which cannot be."""
+    found = re.search(r"[Oo]bject of type `(.+?)` (?:is not|with no)", finding.message)
+    inner = getattr(node, "value", None) or getattr(node, "func", None) or node
+    if found is None or not isinstance(inner, ast.expr) or guarded(case.script, inner, "TypeError"):
+        return None
+    if _is_ours(case, found[1]) or _is_certain(case, inner, found[1]):
+        attribute = _as_attribute(case, node, found[1])
+        return _Proof(suggestion=attribute)
+    return None
+
+
+def _as_attribute(case: Case, node: Node, kind: str) -> str | None:
+    """`page["rows"]` where `page.rows` is meant."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+        return None
+    word = node.slice.value
+    near = (
+        suggest.close(word, case.catalogue.attributes(kind.partition("[")[0]))
+        if isinstance(word, str)
+        else None
+    )
+    return f".{near}" if near else None
+
+
+def _is_ours(case: Case, kind: str) -> bool:
+    """Whether a type in the checker's words is one class of the stubs, and no class of the script has its name."""
+    head, _, rest = kind.partition("[")
+    whole = not rest or (rest.endswith("]") and " | " not in rest.rpartition("]")[2])
+    if not head.isidentifier() or not whole or kind.count("[") != kind.count("]"):
+        return False
+    return (
+        head in case.catalogue.classes
+        and not case.script.binds(head)
+        and " & " not in kind
+        and "] | " not in kind
+    )
+
+
+def _is_certain(case: Case, node: ast.expr, kind: str) -> bool:
+    """Whether an expression's type comes from the stubs alone, and the script changes nothing on the way to it."""
+    resolved = case.resolver.resolve(node)
+    if isinstance(resolved, Pending | Callable):
+        return True
+    if not isinstance(resolved, Value) or not types.within(kind, resolved.annotation):
+        return False
+    return inputs.undisturbed(case, node)
+
+
+def _whole(case: Case, _: Finding, node: Node) -> _Proof | None:
+    return _Proof() if node is not None and inputs.must_fail(case, node) else None
+
+
+_RULES: Mapping[str, Rule] = {
+    "unresolved-reference": _name,
+    "unused-awaitable": _dropped,
+    "invalid-typed-dict-key": _key,
+    "missing-attribute": _attribute,
+    "not-subscriptable": _operand,
+    "not-callable": _operand,
+    "not-iterable": _operand,
+    "missing-union-attribute": _whole,
+}
+_SIGNATURES: Mapping[str, Rule] = {
+    "unknown-argument": _signature,
+    "missing-argument": _signature,
+    "too-many-positional-arguments": _signature,
+    "parameter-already-assigned": _signature,
+    "positional-only-parameter-as-kwarg": _signature,
+    "invalid-argument-type": _argument,
+}
+_FALLBACK: Mapping[str, Rule] = {"invalid-argument-type": _whole}

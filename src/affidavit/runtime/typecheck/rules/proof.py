@@ -1,0 +1,191 @@
+"""What must be known before a finding counts as proof: handlers around it, stores elsewhere, names kept apart.
+
+A type is what the stubs promise; a script may still make it untrue, by storing another key into a row or by catching
+the very exception. Every question here is answered for the script's benefit.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from affidavit.runtime.typecheck.catalogue import named
+from affidavit.runtime.typecheck.scopes import Script
+
+__all__ = ["Stores", "guarded", "literal", "probed"]
+
+_MERGING = frozenset({"update", "setdefault", "__setitem__", "__ior__", "__or__", "fromkeys"})
+_TAKING = frozenset({"get", "pop"})
+_NOT_LITERAL = object()
+
+
+def guarded(script: Script, node: ast.AST, *exceptions: str) -> bool:
+    """Whether the script catches one of these exceptions by name around the node."""
+    inner = node
+    for around in script.ancestors(node):
+        match around:
+            case ast.Try(body=body, handlers=handlers) if inner in body:
+                if any(_catches(handler.type, exceptions) for handler in handlers):
+                    return True
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                if any(_suppresses(item.context_expr, exceptions) for item in items):
+                    return True
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                # Its caller may catch it, which cannot be seen from here.
+                return _any_handler(script, exceptions)
+            case _:
+                pass
+        inner = around
+    return False
+
+
+def _any_handler(script: Script, exceptions: tuple[str, ...]) -> bool:
+    return any(
+        isinstance(node, ast.ExceptHandler) and _catches(node.type, exceptions) for node in script.nodes
+    )
+
+
+def _catches(caught: ast.expr | None, exceptions: tuple[str, ...]) -> bool:
+    if caught is None:
+        return False
+    listed = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(named(one) in exceptions for one in listed)
+
+
+def _suppresses(manager: ast.expr, exceptions: tuple[str, ...]) -> bool:
+    if not isinstance(manager, ast.Call) or named(manager.func) != "suppress":
+        return False
+    return any(named(one) in (*exceptions, "Exception", "BaseException") for one in manager.args)
+
+
+def probed(script: Script, attribute: str) -> bool:
+    """Whether the script asks for, or sets, an attribute of this name by a string (`hasattr`, `getattr`, ...)."""
+    return any(
+        isinstance(node, ast.Call)
+        and named(node.func) in {"hasattr", "getattr", "setattr", "delattr"}
+        and len(node.args) > 1
+        and isinstance(node.args[1], ast.Constant)
+        and node.args[1].value == attribute
+        for node in script.nodes
+    )
+
+
+def literal(node: ast.AST) -> object:
+    """The value of a literal made of constants only; `Stores.UNKNOWN` for anything else."""
+    if not isinstance(node, ast.expr):
+        return _NOT_LITERAL
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return _NOT_LITERAL
+
+
+class Stores:
+    """What a script puts into objects, and which keys it asks about, over the whole text.
+
+    Attributes:
+        keys: keys stored anywhere in a way that may reach a row of the host.
+        copied: as `keys`, and those stored from the same key of something else (`out["a"] = row["a"]`).
+        attributes: attribute names that are assigned anywhere.
+        asked: keys whose presence the script tests (`"a" in row`, `row.get("a")`).
+        computed: some key is stored that is not a constant, into something that may be a row.
+        words: every string that stands anywhere but as the key of a read.
+    """
+
+    UNKNOWN = _NOT_LITERAL
+
+    def __init__(self, script: Script) -> None:
+        self.keys: set[str] = set()
+        self.copied: set[str] = set()
+        self.attributes: set[str] = set()
+        self.asked: set[str] = set()
+        self.words: set[str] = set()
+        self.computed = False
+        self._script = script
+        self._merges = False
+        self._displays: list[tuple[str, ast.expr | None]] = []
+        for node in script.nodes:
+            self._note(node)
+        if self._merges:
+            for key, value in self._displays:
+                self._store(key, value)
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Subscript(ctx=ast.Load()):
+                return
+            case ast.Subscript(value=owner, slice=index):
+                self._stored(node, owner, index)
+            case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=attribute):
+                self.attributes.add(attribute)
+            case ast.Call(func=ast.Attribute(attr=method)):
+                self._called(node, method)
+            case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn(), *_]):
+                self.asked.add(key)
+            case ast.Dict():
+                self._displays += _entries(node)
+            case ast.BinOp(op=ast.BitOr()) | ast.AugAssign(op=ast.BitOr()):
+                self._merges = True
+            case ast.Constant(value=str(word)):
+                self._word(node, word)
+            case _:
+                pass
+
+    def _word(self, node: ast.Constant, word: str) -> None:
+        around = self._script.parent(node)
+        if not (isinstance(around, ast.Subscript) and around.slice is node):
+            self.words.add(word)
+
+    def _stored(self, node: ast.Subscript, owner: ast.expr, index: ast.expr) -> None:
+        statement = self._script.parent(node)
+        if isinstance(index, ast.Constant):
+            if isinstance(index.value, str) and not isinstance(statement, ast.AugAssign):
+                self._store(index.value, getattr(statement, "value", None))
+        elif not isinstance(index, ast.Slice):
+            self.computed = self.computed or self._may_be_row(owner)
+
+    def _may_be_row(self, owner: ast.expr) -> bool:
+        """Whether storing into this may change a row: not into a dictionary that the script made itself."""
+        if not isinstance(owner, ast.Name):
+            return True
+        binding = self._script.only_binding(owner)
+        made = binding.value if binding is not None and binding.how == "assign" else None
+        return not isinstance(made, ast.Dict | ast.DictComp | ast.List | ast.ListComp) and not (
+            isinstance(made, ast.Call)
+            and named(made.func) in {"dict", "defaultdict", "Counter", "OrderedDict", "list", "set"}
+        )
+
+    def _called(self, node: ast.Call, method: str) -> None:
+        first = node.args[0] if node.args else None
+        key = first.value if isinstance(first, ast.Constant) else None
+        if method in _TAKING and isinstance(key, str):
+            self.asked.add(key)
+        if method not in _MERGING:
+            return
+        self._merges = True
+        if isinstance(key, str):
+            self._store(key, None)
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                self._store(keyword.arg, keyword.value)
+
+    def _store(self, key: str, value: ast.expr | None) -> None:
+        self.copied.add(key)
+        if value is None or not _reads(value, key):
+            self.keys.add(key)
+
+
+def _entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            yield key.value, value
+
+
+def _reads(node: ast.expr, key: str) -> bool:
+    """Whether the value is taken from the same key: then it does not make that key exist."""
+    return any(
+        isinstance(found, ast.Subscript)
+        and isinstance(found.slice, ast.Constant)
+        and found.slice.value == key
+        for found in ast.walk(node)
+    )
