@@ -17,7 +17,7 @@ import orjson
 import rfc8785
 
 from affidavit.errors import UsageError
-from affidavit.evidence._paths import Refused, path_of, too_deep, type_of
+from affidavit.evidence._paths import Refused, too_deep, type_of
 from affidavit.evidence.record import JsonValue
 from affidavit.evidence.values import MAX_DEPTH, SAFE_INTEGER, encode
 
@@ -180,12 +180,17 @@ def _checked(json: Any, room: int, max_depth: int) -> Any:
     kind = type_of(json)
     if kind is CanonicalJson:
         return json.value()
-    if kind is dict or kind is list:
-        if room < 1:
-            raise too_deep(max_depth)
-        pairs = json.items() if kind is dict else enumerate(json)
-        out = {step: _checked_below(step, item, room - 1, max_depth) for step, item in pairs}
-        return out if kind is dict else list(out.values())
+    if room < 1 and (kind is list or kind is dict):
+        raise too_deep(max_depth)
+    if kind is list:
+        return [_checked_below(index, item, room - 1, max_depth) for index, item in enumerate(json)]
+    if kind is dict:
+        for key in json:
+            if type(key) is not str or _problem(key) is not None:
+                refused = Refused("a key that JSON cannot hold", "encode the value first")
+                refused.steps.append(key)
+                raise refused
+        return {key: _checked_below(key, item, room - 1, max_depth) for key, item in json.items()}
     problem = _problem(json)
     if problem is not None:
         raise Refused(*problem)
@@ -194,8 +199,6 @@ def _checked(json: Any, room: int, max_depth: int) -> Any:
 
 def _checked_below(step: Any, item: Any, room: int, max_depth: int) -> Any:
     try:
-        if type(step) is not int and (type(step) is not str or _problem(step) is not None):
-            raise Refused("a key that JSON cannot hold", "encode the value first")
         return _checked(item, room, max_depth)
     except Refused as refused:
         refused.steps.append(step)
@@ -255,19 +258,16 @@ def _no_constant(name: str) -> NoReturn:
 def _bound(json: Any, max_depth: int) -> None:
     """Refuse what the standard reader lets through: deep nesting, and numbers that overflow to infinity."""
     level: list[Any] = [json]
-    for _ in range(max_depth + 1):
+    depth = 0
+    while level:
         below: list[Any] = []
         for item in level:
             kind = type_of(item)
-            if kind is dict:
-                below += item.values()
-            elif kind is list:
-                below += item
+            if kind is dict or kind is list:
+                if depth == max_depth:
+                    raise too_deep(max_depth).as_error(None)
+                below += item.values() if kind is dict else item
             elif kind is float and item - item != 0.0:
                 raise _invalid("a number beyond the range of a double", "write it as text")
-        if not below:
-            return
         level = below
-    raise UsageError(
-        "value-too-deep", f"more than {max_depth} levels of nesting", details={"path": path_of([])}
-    )
+        depth += 1

@@ -247,6 +247,13 @@ def _text_int(text: str) -> int:
     return int(Decimal(text)) if text.lstrip("-").isdigit() else 0  # 0 is not spelt so: refused as malformed
 
 
+def _datetime_text(value: Any) -> str:
+    offset = value.utcoffset()
+    if offset and offset.microseconds:
+        raise Refused("a datetime whose offset from UTC has a fraction of a second", "use whole seconds")
+    return value.isoformat()
+
+
 def _text_datetime(text: str) -> Any:
     from datetime import datetime
 
@@ -279,7 +286,7 @@ _TAGS: Final[dict[tuple[str, str], tuple[str, Callable[[Any], str]]]] = {
     ("builtins", "float"): ("$float", repr),
     ("builtins", "bytes"): ("$bytes", _base64),
     ("builtins", "str"): ("$text", lambda value: _base64(value.encode("utf-8", "surrogatepass"))),
-    ("datetime", "datetime"): ("$datetime", lambda value: value.isoformat()),
+    ("datetime", "datetime"): ("$datetime", _datetime_text),
     ("datetime", "date"): ("$date", lambda value: value.isoformat()),
     ("decimal", "Decimal"): ("$decimal", str),
     ("uuid", "UUID"): ("$uuid", str),
