@@ -1,0 +1,198 @@
+"""The one way out of a locked child: a stream socket to the host, and an event loop that waits on it cheaply.
+
+Frames are collected and sent together when the loop is about to wait. While no thread runs and nothing but the host can
+wake the script, waiting is one blocking `recv`.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import os
+import select
+import selectors
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from affidavit.runtime.engines.cpython.guest.wire import LENGTH, RETURNED, SETTLED
+
+__all__ = ["Channel", "Loop", "Policy", "Settled"]
+
+Settled: TypeAlias = tuple[bool, float, bytes]
+"""Of one call: whether it returned, when it completed, and the JSON that came."""
+
+_CHUNK: Final = 1 << 18
+_BODY: Final = LENGTH.size + 1
+_IDLE_PASSES: Final = 32  # loop passes with work left between two looks at the socket
+
+
+class Channel:
+    """Sends frames and hands answers to whoever waits for them. Belongs to the thread that made it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.thread = _thread.get_ident()
+        self.waiting: dict[int, Callable[[Settled], object]] = {}
+        self._recv = sock.recv
+        self._send = sock.send
+        self._out: list[bytes] = []
+        self._in = b""
+        self._next = 0
+        self.idle_passes = 0
+
+    def number(self) -> int:
+        """The next call's id, from 1, in the order of sending."""
+        self._next += 1
+        return self._next
+
+    def post(self, kind: int, body: bytes) -> None:
+        """Queue a frame; `flush` sends it."""
+        self._out.append(LENGTH.pack(len(body) + 1) + bytes((kind,)) + body)
+
+    def flush(self) -> None:
+        """Send what is queued. Takes in answers meanwhile, so that both sides never wait for each other."""
+        if not self._out:
+            return
+        data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
+        self._out.clear()
+        sent = 0
+        while True:
+            try:
+                sent += self._send(data if not sent else memoryview(data)[sent:], socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._wait_writable()
+            if sent == len(data):
+                return
+
+    def _wait_writable(self) -> None:
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN | select.POLLOUT)
+        for _, events in poll.poll():
+            if events & select.POLLIN:
+                self.receive(block=False)
+
+    def read_frame(self) -> tuple[int, bytes]:
+        """The next frame, waiting for it. Only used before the script starts."""
+        data = self._complete(b"")
+        end = LENGTH.size + LENGTH.unpack_from(data)[0]
+        self._in = data[end:]
+        return data[LENGTH.size], data[LENGTH.size + 1 : end]
+
+    def receive(self, *, block: bool) -> None:
+        """Take in answers: at least one when blocking, else those that are there."""
+        try:
+            data = self._in + self._more(0 if block else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        if len(data) < LENGTH.size or len(data) - LENGTH.size < LENGTH.unpack_from(data)[0]:
+            data = self._complete(data)
+        self._in = self._take(data)
+
+    def _complete(self, data: bytes) -> bytes:
+        """Read on until the first frame is whole."""
+        parts, size, need = [data], len(data), LENGTH.size
+        while True:
+            if need == LENGTH.size and size >= need:
+                parts = [b"".join(parts)]
+                need += LENGTH.unpack_from(parts[0])[0]
+            if size >= need > LENGTH.size:
+                return b"".join(parts)
+            parts.append(self._more(0))
+            size += len(parts[-1])
+
+    def _more(self, flags: int) -> bytes:
+        data = self._recv(_CHUNK, flags)
+        if not data:
+            os._exit(0)  # the host is gone
+        return data
+
+    def _take(self, data: bytes) -> bytes:
+        """Deliver the whole frames; returns what is left over."""
+        at, size = 0, len(data)
+        while size - at >= LENGTH.size:
+            end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
+            if end > size:
+                break
+            number, completed = SETTLED.unpack_from(data, at + _BODY)
+            deliver = self.waiting.pop(number, None)
+            if deliver is not None:
+                deliver(
+                    (data[at + LENGTH.size] == RETURNED, completed, data[at + _BODY + SETTLED.size : end])
+                )
+            at = end
+        return data[at:]
+
+    def wait_for(self, number: int) -> Settled:
+        """Block until this one call is answered; others are delivered on the way."""
+        got: list[Settled] = []
+        self.waiting[number] = got.append
+        self.flush()
+        while not got:
+            self.receive(block=True)
+        return got[0]
+
+
+class _Selector(selectors.PollSelector):
+    """Waits for the host as well as for what the event loop registered."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        channel = self._channel
+        if _thread.get_ident() != channel.thread:
+            return super().select(timeout)
+        channel.flush()
+        if timeout is not None and timeout <= 0:
+            channel.idle_passes += 1
+            if channel.idle_passes < _IDLE_PASSES:
+                return []
+            channel.idle_passes = 0
+            channel.receive(block=False)
+            return super().select(0)
+        if timeout is None and channel.waiting and not _thread._count() and self._alone():
+            channel.receive(block=True)
+            return []
+        return self._select_both(timeout)
+
+    def _alone(self) -> bool:
+        return (
+            len(self.get_map() or ()) <= 1
+        )  # the loop's own wake-up socket, which only threads and signals use
+
+    def _select_both(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        poll = select.poll()
+        keys: Mapping[Any, selectors.SelectorKey] = self.get_map() or {}
+        for key in keys.values():
+            poll.register(key.fd, key.events)
+        poll.register(self._channel.sock, select.POLLIN)
+        ready = poll.poll(None if timeout is None else timeout * 1000)
+        if any(fd == self._channel.sock.fileno() for fd, _ in ready):
+            self._channel.receive(block=False)
+        return super().select(0) if ready else []
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An ordinary event loop over `_Selector`, on the real clock whatever the script sees."""
+
+    def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
+        self._real = clock
+        super().__init__(_Selector(channel))
+
+    def time(self) -> float:
+        """Real monotonic seconds, so that timers end when they should."""
+        return self._real()
+
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    """Makes `asyncio.run` and `new_event_loop` in a script give loops that can reach the host."""
+
+    def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._make: Final = lambda: Loop(channel, clock)
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """A new loop over the same channel."""
+        return self._make()

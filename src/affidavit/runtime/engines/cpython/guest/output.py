@@ -1,0 +1,85 @@
+"""What a script prints: both streams, in order, into memory that the host shares, so that a kill loses nothing.
+
+The host reads it after the child is gone. Beyond the limit text is only counted, whatever the flood.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import struct
+import sys
+import threading
+from typing import Final
+
+__all__ = ["CAPACITY", "HEADER", "Output"]
+
+HEADER: Final = struct.Struct("<QQ")
+"""Bytes of text kept, and characters dropped."""
+
+CAPACITY: Final = 64 << 20
+"""Bytes of the shared file, header included; only pages that are written take memory."""
+
+_CONTINUING: Final = bytes(range(0x80, 0xC0))  # bytes that continue a character
+
+
+class Output(io.BufferedIOBase):
+    """The byte sink below `sys.stdout` and `sys.stderr`.
+
+    Args:
+        fd: the shared file, `CAPACITY` bytes long.
+    """
+
+    def __init__(self, fd: int) -> None:
+        super().__init__()
+        self._memory = mmap.mmap(fd, CAPACITY)
+        self._lock = threading.RLock()
+        self._used = 0
+        self._dropped = 0
+        self._limit = 0
+
+    def open(self, limit: int) -> None:
+        """Start capturing at most `limit` bytes."""
+        self._limit = min(limit, CAPACITY - HEADER.size)
+        for name in ("stdout", "stderr"):
+            stream = io.TextIOWrapper(self, encoding="utf-8", errors="backslashreplace", write_through=True)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        sys.stdin = sys.__stdin__ = io.StringIO()  # pyright: ignore[reportAttributeAccessIssue]
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """A script that closes one stream keeps the other."""
+
+    def write(self, data: bytes, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep what fits, on a character boundary, and count the rest."""
+        size = len(data)
+        with self._lock:
+            start = HEADER.size + self._used
+            room = self._limit - self._used
+            if size <= room and not self._dropped:
+                self._memory[start : start + size] = data
+                self._used += size
+            else:
+                kept = b"" if self._dropped else _whole(bytes(memoryview(data)[: max(room, 0)]))
+                self._memory[start : start + len(kept)] = kept
+                self._used += len(kept)
+                self._dropped += _characters(memoryview(data)[len(kept) :])
+            HEADER.pack_into(self._memory, 0, self._used, self._dropped)
+        return size
+
+
+def _whole(data: bytes) -> bytes:
+    """Without a cut character at the end."""
+    return data.decode("utf-8", "ignore").encode("utf-8", "ignore")
+
+
+def _characters(data: memoryview) -> int:
+    """Count characters in pieces, so that counting a flood needs no memory of its size."""
+    step = 1 << 16
+    return sum(
+        len(bytes(data[at : at + step]).translate(None, _CONTINUING)) for at in range(0, len(data), step)
+    )

@@ -1,0 +1,27 @@
+"""The frames between the host and a child, seen from both sides: `<length><kind><body>`, length over kind and body.
+
+Towards the child, bodies are binary headers followed by JSON that the host vouches for. From the child, every body is
+JSON (or a JSON header and JSON), because the host must check each part of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+__all__ = ["CALL", "DONE", "FAILED", "LENGTH", "PROGRAM", "READY", "RETURNED", "SECTIONS", "SETTLED"]
+
+LENGTH: Final = struct.Struct("<I")
+
+# to the child
+PROGRAM: Final = 0x70  # SECTIONS, then header JSON, tree JSON, inputs JSON
+RETURNED: Final = 0x76  # SETTLED, then the value as JSON
+FAILED: Final = 0x65  # SETTLED, then {code, message, hint, retryable, details}
+
+# from the child
+READY: Final = 0x72  # {layer: problem or ""}
+CALL: Final = 0x63  # [id, path, line, column, iteration, arguments]
+DONE: Final = 0x64  # length of the header, header JSON, then the value as JSON or nothing
+
+SECTIONS: Final = struct.Struct("<III")
+SETTLED: Final = struct.Struct("<Qd")  # id of the call, when it completed

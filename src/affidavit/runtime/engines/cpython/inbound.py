@@ -1,0 +1,157 @@
+"""What a child says, checked as hostile input: a frame is what it should be, or the run ends.
+
+Nothing here trusts a length, a type or a number that came over the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import orjson
+
+from affidavit.errors import CODES
+from affidavit.runtime.engines.cpython.guest.wire import LENGTH
+from affidavit.runtime.program import Reason, ScriptError
+
+__all__ = ["Call", "Done", "Violation", "read_call", "read_done"]
+
+_DEPTH: Final = 110  # values are bounded to 100 levels; a call or a header puts a few around them
+_TEXT: Final = 32_000
+_LINES: Final = 1 << 31
+_REASONS: Final[frozenset[str]] = frozenset({"finished", "error", "exit", "memory", "output"})
+_HEADER: Final = frozenset({"reason", "error", "has_value", "notes", "unawaited"})
+_ERROR: Final = frozenset({"code", "type", "message", "line", "column", "traceback", "hint", "details"})
+
+
+class Violation(Exception):
+    """A frame that no honest child sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of the script."""
+
+    number: int
+    path: str
+    line: int
+    column: int
+    iteration: int
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The script's own account of its end."""
+
+    reason: Reason
+    error: ScriptError | None
+    has_value: bool
+    value: bytes | None
+    notes: tuple[str, ...]
+    unawaited: tuple[tuple[str, int], ...]
+
+
+def read_call(body: bytes) -> Call:
+    """Check a call frame."""
+    parts = _json(body)
+    match parts:
+        case [int(number), str(path), int(line), int(column), int(iteration), dict(arguments)]:
+            for value in (number, line, column, iteration):
+                _require(type(value) is int and 0 <= value < _LINES, "a number out of range")
+            return Call(number, path, line, column, iteration, cast("dict[str, Any]", arguments))
+        case _:
+            raise Violation("a call of another form")
+
+
+def read_done(body: bytes, paths: frozenset[str]) -> Done:
+    """Check the last frame. The value is written anew, so that what is kept is JSON that was read."""
+    _require(len(body) >= LENGTH.size, "a cut end")
+    split = LENGTH.size + LENGTH.unpack_from(body)[0]
+    _require(split <= len(body), "a cut end")
+    header = _object(_json(body[LENGTH.size : split]), _HEADER)
+    _require(header["reason"] in _REASONS, "an unknown reason")
+    _require(type(header["has_value"]) is bool, "has_value")
+    has_value = header["has_value"] and header["error"] is None
+    return Done(
+        reason=header["reason"],
+        error=None if header["error"] is None else _error(header["error"]),
+        has_value=has_value,
+        value=orjson.dumps(_json(body[split:])) if has_value else None,
+        notes=tuple(_text(note) for note in _list(header["notes"])),
+        unawaited=tuple(_unawaited(item, paths) for item in _list(header["unawaited"])),
+    )
+
+
+def _json(data: bytes) -> Any:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise Violation("a frame that is not JSON") from error
+    if data.count(b"[") + data.count(b"{") > _DEPTH:
+        _bound_depth(value)
+    return value
+
+
+def _bound_depth(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if type(item) is dict:
+                below.extend(cast("dict[str, Any]", item).values())
+            elif type(item) is list:
+                below.extend(cast("list[Any]", item))
+        if not below:
+            return
+        level = below
+    raise Violation("a frame nested too deeply")
+
+
+def _error(value: Any) -> ScriptError:
+    error = _object(value, _ERROR)
+    _require(type(error["details"]) is dict, "error details")
+    return ScriptError(
+        code=error["code"] if error["code"] in CODES else "script-error",
+        type=_text(error["type"]),
+        message=_text(error["message"]),
+        line=_place(error["line"]),
+        column=_place(error["column"]),
+        traceback=_text(error["traceback"]),
+        hint=_text(error["hint"]),
+        details=error["details"],
+    )
+
+
+def _unawaited(value: Any, paths: frozenset[str]) -> tuple[str, int]:
+    match value:
+        case [str(path), int(line)] if path in paths and 0 <= line < _LINES:
+            return path, int(line)
+        case _:
+            raise Violation("an un-awaited call of another form")
+
+
+def _object(value: Any, keys: frozenset[str]) -> dict[str, Any]:
+    _require(type(value) is dict and value.keys() == keys, "an object with other keys")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    _require(type(value) is list, "something else than a list")
+    return value
+
+
+def _text(value: Any) -> str:
+    _require(type(value) is str, "something else than text")
+    return value[:_TEXT]
+
+
+def _place(value: Any) -> int | None:
+    _require(value is None or (type(value) is int and 0 <= value < _LINES), "a line out of range")
+    return value
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise Violation(what)
