@@ -272,11 +272,13 @@ class Session:
             }
         if error is not None and status == "succeeded":
             status = "failed"
+        value = orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None
         run = replace(
             run,
             status=status,
-            has_value=outcome.has_value and status == "succeeded",
-            value=orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None,
+            # A last expression that is None, such as that of a call for its effect, is no value.
+            has_value=value is not None,
+            value=value,
             stdout=outcome.stdout,
             stdout_cut=outcome.stdout_cut,
             calls=tuple(desk.ledger.entries),
@@ -315,7 +317,6 @@ class Session:
             source,
             stubs=self.catalogue.stubs,
             inputs_stub=input_stub(inputs),
-            tree=self.catalogue.tree,
         )
 
     def _log(
@@ -341,7 +342,7 @@ def _rejection(run: Run) -> dict[str, JsonValue]:
     error = RejectedError(
         code,
         f"line {first['line']}: {first['message']}",
-        hint=str(first.get("suggestion") or "correct the script and run it again; nothing ran"),
+        hint=f"did you mean {first['suggestion']}?" if first.get("suggestion") else "correct it; nothing ran",
         details={"findings": len(blocking)},
     )
     return error.as_json() | {"line": first["line"], "column": first["column"]}
