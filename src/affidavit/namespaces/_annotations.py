@@ -9,7 +9,16 @@ from typing import Final, TypeAlias, cast
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.names import is_plain_identifier
 
-__all__ = ["MAX_ANNOTATION", "Fields", "literals", "string_literal", "typed_dict", "union"]
+__all__ = [
+    "MAX_ANNOTATION",
+    "Fields",
+    "literals",
+    "names_in",
+    "renamed",
+    "string_literal",
+    "typed_dict",
+    "union",
+]
 
 MAX_LITERALS: Final = 40
 MAX_ANNOTATION: Final = 2_000
@@ -47,7 +56,7 @@ def typed_dict(name: str, fields: Fields, *, doc: str = "", closed: bool = False
     Class syntax where every key may stand in a class body and none hides a name that an annotation needs; else the
     functional syntax, in which any key is text.
     """
-    used = {word for annotation, _ in fields.values() for word in _names(annotation)}
+    used = {"NotRequired"}.union(*(names_in(annotation) for annotation, _ in fields.values()))
     plain = all(is_plain_identifier(key) and key not in used for key in fields)
     ending = ", closed=True" if closed else ""
     if plain:
@@ -127,10 +136,42 @@ def _split_union(text: str) -> list[str]:
     return pieces[::-1]
 
 
-def _names(annotation: str) -> set[str]:
-    return {
-        node.id for node in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(node, ast.Name)
-    } | {"NotRequired"}
+def renamed(source: str, renames: Mapping[str, str]) -> str:
+    """Source with names replaced where they mean declarations: not as keys, and not inside text."""
+    if all(old == new for old, new in renames.items()):
+        return source
+    tree = ast.parse(source)
+    keys = {
+        id(node.target)
+        for top in tree.body
+        if isinstance(top, ast.ClassDef)
+        for node in top.body
+        if isinstance(node, ast.AnnAssign)
+    }
+    spots = [
+        (node.lineno, node.col_offset, node.id, renames[node.id])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in renames and id(node) not in keys
+    ]
+    for top in tree.body:
+        if isinstance(top, ast.ClassDef) and top.name in renames:
+            spots.append((top.lineno, top.col_offset + len("class "), top.name, renames[top.name]))
+        elif isinstance(top, ast.Assign) and isinstance(top.value, ast.Call) and top.value.args:
+            label = top.value.args[0]
+            if isinstance(label, ast.Constant) and label.value in renames:
+                spots.append(
+                    (label.lineno, label.col_offset + 1, str(label.value), renames[str(label.value)])
+                )
+    lines = source.encode().split(b"\n")
+    for line, column, old, new in sorted(spots, reverse=True):
+        text = lines[line - 1]
+        lines[line - 1] = text[:column] + new.encode() + text[column + len(old.encode()) :]
+    return b"\n".join(lines).decode()
+
+
+def names_in(source: str) -> set[str]:
+    """Every name that annotations or declarations mention, keys of class bodies included."""
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
 def _optional(annotation: str, required: bool) -> str:

@@ -13,6 +13,7 @@ _IMPORTS: Final = """\
 from collections.abc import AsyncIterator, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, Generic, Literal, Never, NotRequired, TypeVar, overload
 from typing_extensions import TypedDict
+import builtins as _builtins
 
 _Row = TypeVar("_Row")
 

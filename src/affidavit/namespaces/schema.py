@@ -143,7 +143,7 @@ def _object_schema(schema: dict[str, JsonValue] | bool, what: str) -> dict[str, 
     kind = schema.get("type", "object")
     kinds = cast("list[JsonValue]", kind) if isinstance(kind, list) else [kind]
     if "object" not in kinds:
-        raise _no_object(what, str(kind))
+        raise _no_object(what, " or ".join(str(one) for one in kinds))
     return {
         "type": "object",
         "properties": properties,

@@ -8,7 +8,6 @@ of one kind cost little more than one.
 from __future__ import annotations
 
 import ast
-import builtins
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +15,12 @@ from typing import Final
 
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces import _prelude
-from affidavit.namespaces._annotations import string_literal
-from affidavit.namespaces.names import class_name
+from affidavit.namespaces._annotations import names_in, renamed, string_literal
+from affidavit.namespaces.names import BUILTIN_NAMES, class_name
 from affidavit.namespaces.operation import Namespace, Operation, Parameter
 
 __all__ = ["Stub", "default_text", "parameter_list", "render", "stub"]
 
-_BUILTINS: Final = frozenset(dir(builtins))
 _TYPING: Final = frozenset({"Any", "Literal", "Never", "NotRequired"})
 _ABC: Final = frozenset({"AsyncIterator", "Mapping", "Sequence"})
 
@@ -140,7 +138,7 @@ class _Declarations:
                 fresh.append(name)
             renames[name] = self.meanings[meaning]
         for name in fresh:
-            self.sources_[renames[name]] = _renamed(statements[name], renames)
+            self.sources_[renames[name]] = renamed(statements[name], renames)
         self.groups[texts] = renames
         return renames
 
@@ -148,7 +146,7 @@ class _Declarations:
         return list(self.sources_.values())
 
     def _free(self, name: str) -> str:
-        taken = self.sources_.keys() | _prelude.NAMES | _BUILTINS
+        taken = self.sources_.keys() | _prelude.NAMES | BUILTIN_NAMES
         number, free = 2, name
         while free in taken:
             free, number = f"{name}_{number}", number + 1
@@ -209,7 +207,7 @@ class _Writer:
         return name
 
     def _free(self, wish: str) -> str:
-        taken = self.paths.keys() | self.declarations.sources_.keys() | _prelude.NAMES | _BUILTINS
+        taken = self.paths.keys() | self.declarations.sources_.keys() | _prelude.NAMES | BUILTIN_NAMES
         number, name = 2, wish
         while name in taken:
             name, number = f"{wish}_{number}", number + 1
@@ -237,9 +235,9 @@ class _Writer:
     def _method(self, operation: Operation, members: frozenset[str]) -> str:
         renames = self.declarations.add(operation.declarations)
         annotations = [
-            self._seen(_renamed(parameter.annotation, renames), members) for parameter in operation.parameters
+            self._seen(renamed(parameter.annotation, renames), members) for parameter in operation.parameters
         ]
-        returns = self._seen(_renamed(operation.returns, renames), members)
+        returns = self._seen(renamed(operation.returns, renames), members)
         given = parameter_list(operation.parameters, annotations)
         receiver = f"self, {given}" if given else "self"
         doc = _doc(operation.doc, 8)
@@ -252,11 +250,11 @@ class _Writer:
 
     def _seen(self, annotation: str, members: frozenset[str]) -> str:
         """An annotation as it must be written where members of the class hide names that it uses."""
-        hidden = members & _names(annotation)
+        hidden = members & names_in(annotation)
         if not hidden:
             return annotation
         self.hidden |= hidden
-        return _renamed(annotation, {name: f"_{name}" for name in hidden})
+        return renamed(annotation, {name: _beyond(name) for name in hidden})
 
     def aliases(self) -> list[str]:
         lines: list[str] = []
@@ -265,9 +263,14 @@ class _Writer:
                 lines.append(
                     f"from {'typing' if name in _TYPING else 'collections.abc'} import {name} as _{name}"
                 )
-            else:
+            elif name not in BUILTIN_NAMES:
                 lines.append(f"_{name} = {name}")
         return lines
+
+
+def _beyond(name: str) -> str:
+    """How a name is written where a member of the class hides it."""
+    return f"_builtins.{name}" if name in BUILTIN_NAMES else f"_{name}"
 
 
 def _property(name: str, kind: str) -> str:
@@ -302,7 +305,7 @@ def _statements(texts: Sequence[str]) -> dict[str, str]:
 
 def _digests(statements: Mapping[str, str]) -> dict[str, str]:
     """What each declaration means: itself and all that it leads to."""
-    links = {name: _names(source) & statements.keys() for name, source in statements.items()}
+    links = {name: names_in(source) & statements.keys() for name, source in statements.items()}
     digests: dict[str, str] = {}
     for name in statements:
         reached = {name}
@@ -314,40 +317,3 @@ def _digests(statements: Mapping[str, str]) -> dict[str, str]:
         text = "\n".join(statements[one] for one in sorted(reached))
         digests[name] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return digests
-
-
-def _names(source: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-
-
-def _renamed(source: str, renames: Mapping[str, str]) -> str:
-    """Source with names replaced where they mean declarations: not as keys, and not inside text."""
-    if all(old == new for old, new in renames.items()):
-        return source
-    tree = ast.parse(source)
-    keys = {
-        id(node.target)
-        for top in tree.body
-        if isinstance(top, ast.ClassDef)
-        for node in top.body
-        if isinstance(node, ast.AnnAssign)
-    }
-    spots = [
-        (node.lineno, node.col_offset, node.id, renames[node.id])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id in renames and id(node) not in keys
-    ]
-    for top in tree.body:
-        if isinstance(top, ast.ClassDef) and top.name in renames:
-            spots.append((top.lineno, top.col_offset + len("class "), top.name, renames[top.name]))
-        elif isinstance(top, ast.Assign) and isinstance(top.value, ast.Call) and top.value.args:
-            label = top.value.args[0]
-            if isinstance(label, ast.Constant) and label.value in renames:
-                spots.append(
-                    (label.lineno, label.col_offset + 1, str(label.value), renames[str(label.value)])
-                )
-    lines = source.encode().split(b"\n")
-    for line, column, old, new in sorted(spots, reverse=True):
-        text = lines[line - 1]
-        lines[line - 1] = text[:column] + new.encode() + text[column + len(old.encode()) :]
-    return b"\n".join(lines).decode()

@@ -1,0 +1,243 @@
+"""Types from values: what an earlier result or an input looks like, for the check of the script that reads it.
+
+The type covers every element, not the first one: None that comes first, a key that turns up later, an integer before
+a float. Mappings whose keys are ids are `dict[str, T]`, since their keys are data and not a shape.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from affidavit.errors import UsageError
+from affidavit.evidence.record import JsonValue
+from affidavit.evidence.values import decode
+from affidavit.namespaces._annotations import renamed, typed_dict, union
+from affidavit.namespaces.names import BUILTIN_NAMES, class_name
+
+__all__ = ["Inferred", "infer", "input_stub"]
+
+MAX_CHARACTERS: Final = 3_072
+"""Characters of the declarations and annotation of one value; beyond it the deepest levels become plain."""
+MAX_DEPTH: Final = 12
+MAX_FIELDS: Final = 48
+"""Keys of one shape; a mapping with more of them is a table, not a record."""
+
+_SCALARS: Final[Mapping[type, str]] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    bytes: "bytes",
+    type(None): "None",
+    dt.datetime: "_datetime.datetime",
+    dt.date: "_datetime.date",
+    decimal.Decimal: "_decimal.Decimal",
+    uuid.UUID: "_uuid.UUID",
+}
+_MODULES: Final = ("builtins", "datetime", "decimal", "uuid")
+_ID: Final = re.compile(
+    r"""
+      -?\d+                                            # 101
+    | [0-9a-fA-F]{8,}                                  # a digest
+    | 0[xX][0-9a-fA-F]+                                # an address
+    | [0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
+    | \d{4}-\d{2}(-\d{2}.*)?                           # a date
+    | [A-Za-z]+[_:-]?[0-9a-fA-F]*\d[0-9a-fA-F]*        # user_123, ev1_09af
+    | .*[/.@:].*                                       # main.js, a/b, x@y, builtin:fs
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inferred:
+    """A type: the annotation, and the source of the TypedDicts that it refers to."""
+
+    annotation: str
+    declarations: tuple[str, ...] = ()
+
+
+def infer(value: Any, *, name: str = "Value", taken: Iterable[str] = ()) -> Inferred:
+    """The type of a value.
+
+    Args:
+        value: Python values of the value domain.
+        name: what its TypedDicts are called after.
+        taken: class names that are in use.
+
+    Returns:
+        At most about 3 KB of source; what would be longer is simplified from the inside (`dict[str, Any]`), never cut.
+    """
+    shape = _Shape()
+    shape.add(value, 0)
+    reserved = frozenset(taken)
+    for depth in range(MAX_DEPTH, -1, -1):
+        writer = _Writer(reserved=reserved, depth=depth)
+        annotation = writer.of(shape, class_name(name), 0)
+        declarations = tuple(writer.declared.values())
+        if len(annotation) + sum(map(len, declarations)) <= MAX_CHARACTERS:
+            return Inferred(annotation=annotation, declarations=declarations)
+    return Inferred(annotation="Any")
+
+
+def input_stub(inputs: Mapping[str, JsonValue]) -> str:
+    """Stub source that declares each input: its TypedDicts and a line `name: annotation`.
+
+    Args:
+        inputs: global names of a script and their encoded (tagged) values.
+
+    Raises:
+        UsageError: `arguments-invalid` for a name that is no Python identifier.
+    """
+    # an input that is called like a builtin hides it from the annotations of the same module
+    hidden = {name: f"_builtins.{name}" for name in BUILTIN_NAMES & set(inputs)}
+    taken = set(inputs) | {"TypedDict", "NotRequired", "Any", "builtins"}
+    declarations: list[str] = []
+    lines: list[str] = []
+    for name, value in inputs.items():
+        if not name.isidentifier():
+            raise UsageError(
+                "arguments-invalid",
+                f"the input {ascii(name)[:80]} has no Python name",
+                hint="Name inputs like variables.",
+                details={"path": "$"},
+            )
+        found = infer(decode(value), name=name, taken=taken)
+        taken |= {_declared_name(source) for source in found.declarations}
+        declarations += [renamed(source, hidden) for source in found.declarations]
+        lines.append(f"{name}: {renamed(found.annotation, hidden)}")
+    source = "\n".join([*declarations, *lines])
+    return "\n".join([*_imports(source), source, ""])
+
+
+def _imports(source: str) -> Iterator[str]:
+    """Only what the source uses."""
+    typing = [name for name in ("Any", "NotRequired", "TypedDict") if re.search(rf"\b{name}\b", source)]
+    if typing:
+        yield f"from typing import {', '.join(typing)}"
+    for module in _MODULES:
+        if f"_{module}." in source:
+            yield f"import {module} as _{module}"
+
+
+def _declared_name(source: str) -> str:
+    found = re.match(r"class (\w+)|(\w+) =", source)
+    assert found is not None
+    return found[1] or found[2]
+
+
+@dataclass(slots=True)
+class _Shape:
+    """Everything that was seen at one place of a value."""
+
+    scalars: dict[str, None] = field(default_factory=dict[str, None])
+    items: _Shape | None = None
+    mappings: int = 0
+    fields: dict[str, _Shape] = field(default_factory=dict[str, "_Shape"])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    other: bool = False
+
+    def add(self, value: Any, depth: int) -> None:
+        scalar = _SCALARS.get(cast(Any, type(value)))
+        if scalar is not None:
+            self.scalars[scalar] = None
+        elif depth > MAX_DEPTH:
+            self.other = True
+        elif isinstance(value, list):
+            self.items = self.items or _Shape()
+            for one in cast(list[Any], value):
+                self.items.add(one, depth + 1)
+        elif isinstance(value, dict):
+            self.mappings += 1
+            for key, one in cast(dict[Any, Any], value).items():
+                if key not in self.fields:
+                    self.fields[key] = _Shape()
+                    self.counts[key] = 0
+                self.counts[key] += 1
+                self.fields[key].add(one, depth + 1)
+        else:
+            self.other = True
+
+    def merged(self, other: _Shape) -> None:
+        """Take in what was seen at another place."""
+        self.scalars |= other.scalars
+        self.other = self.other or other.other
+        if other.items is not None:
+            self.items = self.items or _Shape()
+            self.items.merged(other.items)
+        self.mappings += other.mappings
+        for key, shape in other.fields.items():
+            if key not in self.fields:
+                self.fields[key] = _Shape()
+                self.counts[key] = 0
+            self.counts[key] += other.counts[key]
+            self.fields[key].merged(shape)
+
+    def is_table(self) -> bool:
+        """Whether the keys are data: ids, or too many for a shape."""
+        if len(self.fields) > MAX_FIELDS:
+            return True
+        return bool(self.fields) and all(_ID.fullmatch(key) for key in self.fields) and self._alike()
+
+    def _alike(self) -> bool:
+        """Whether values under different keys are of one kind."""
+        kinds = {
+            (tuple(sorted(shape.scalars.keys() - {"None"})), shape.items is not None, shape.mappings > 0)
+            for shape in self.fields.values()
+        }
+        kinds.discard(((), False, False))
+        return len(kinds) <= 1
+
+
+@dataclass(slots=True)
+class _Writer:
+    reserved: frozenset[str]
+    depth: int
+    declared: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, shape: _Shape, name: str, depth: int) -> str:
+        if shape.other:
+            return "Any"
+        parts = list(shape.scalars)
+        if "float" in parts and "int" in parts:
+            parts.remove("int")  # `float` takes both, and no method that only one of them has
+        if shape.items is not None:
+            parts.append(f"list[{self._inside(shape.items, name + 'Item', depth)}]")
+        if shape.mappings:
+            parts.append(self._mapping(shape, name, depth))
+        return union(parts)
+
+    def _inside(self, shape: _Shape, name: str, depth: int) -> str:
+        return self.of(shape, name, depth + 1) if depth < self.depth else "Any"
+
+    def _mapping(self, shape: _Shape, name: str, depth: int) -> str:
+        if not shape.fields or depth >= self.depth:
+            return "dict[str, Any]"
+        if shape.is_table():
+            values = _Shape()
+            for one in shape.fields.values():
+                values.merged(one)
+            return f"dict[str, {self._inside(values, name + 'Value', depth)}]"
+        fields = {
+            key: (
+                self._inside(one, name + class_name(key, fallback="Field"), depth),
+                shape.counts[key] == shape.mappings,
+            )
+            for key, one in shape.fields.items()
+        }
+        body = typed_dict("_", fields)
+        if body in self.names:
+            return self.names[body]
+        free, number = name, 2
+        while free in self.reserved or free in self.declared:
+            free, number = f"{name}{number}", number + 1
+        self.declared[free] = typed_dict(free, fields)
+        self.names[body] = free
+        return free
