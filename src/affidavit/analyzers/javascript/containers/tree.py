@@ -8,7 +8,7 @@ from typing import Final
 from affidavit.analyzers.javascript.containers.entry import Entry, limitation
 from affidavit.evidence.record import Limitation
 
-__all__ = ["Tree", "join"]
+__all__ = ["Tree", "join", "normal"]
 
 _MAX_LINKS: Final = 40
 
@@ -16,6 +16,19 @@ _MAX_LINKS: Final = 40
 def join(directory: str, relative: str) -> str:
     """`directory/relative` without a leading slash for the root directory `""`. Not normalised."""
     return f"{directory}/{relative}" if directory else relative
+
+
+def normal(path: str) -> str | None:
+    """The path without `.`, `..` and double slashes, taken away in the text; None when it leaves the container."""
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            if not names:
+                return None
+            names.pop()
+        elif name not in {"", "."}:
+            names.append(name)
+    return "/".join(names)
 
 
 class Tree:
@@ -44,18 +57,27 @@ class Tree:
             parent = parent.rpartition("/")[0]
 
     def file(self, path: str) -> str | None:
-        """The real path of the file at `path`, or None when there is no file."""
+        """The real path of the file at a normal path, or None when there is no file."""
         if path in self._files:
             return path
-        real = self.real(path)
+        real = self._through_links(path)
         return real if real is not None and real in self._files else None
 
     def directory(self, path: str) -> str | None:
-        """The real path of the directory at `path`, or None when there is none."""
+        """The real path of the directory at a normal path, or None when there is none."""
         if path in self._directories:
             return path
-        real = self.real(path)
+        real = self._through_links(path)
         return real if real is not None and real in self._directories else None
+
+    def _through_links(self, path: str) -> str | None:
+        """The real path where a link lies on the way; None also where none does: such a path was looked up already."""
+        step = path
+        while self._links and step:
+            if step in self._links:
+                return self.real(path)
+            step = step.rpartition("/")[0]
+        return None
 
     def entry(self, real_path: str) -> Entry:
         """The file entry at a real path. Raises `KeyError`."""

@@ -91,7 +91,10 @@ class _Sent:
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """One child: what is to be written to it, what it was sent and has not answered, what it wrote."""
+    """One child: what is to be written to it, what it was sent and has not answered, what it wrote.
+
+    `load` counts the bytes of `sent`; `writing` tells whether the selector waits for room in its input.
+    """
 
     popen: subprocess.Popen[bytes]
     started: float
@@ -100,6 +103,8 @@ class _Process:
     sent: deque[_Sent] = field(default_factory=deque[_Sent])
     answer: bytearray = field(default_factory=bytearray)
     since: float = 0.0
+    load: int = 0
+    writing: bool = False
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -110,10 +115,6 @@ class _Process:
     def stdout(self) -> IO[bytes]:
         assert self.popen.stdout is not None
         return self.popen.stdout
-
-    @property
-    def load(self) -> int:
-        return sum(len(one.data) for one in self.sent)
 
 
 def parse_all(
@@ -197,10 +198,11 @@ class _Pool:
     def _stop(self, process: _Process) -> None:
         self._processes.remove(process)
         process.popen.kill()
-        for stream in (process.stdin, process.stdout):
-            if stream.fileno() in self._selector.get_map():
-                self._selector.unregister(stream)
-            stream.close()
+        self._selector.unregister(process.stdout)
+        if process.writing:
+            self._selector.unregister(process.stdin)
+        process.stdin.close()
+        process.stdout.close()
         process.popen.wait()
 
     # sending
@@ -240,6 +242,7 @@ class _Pool:
         if not process.sent:
             process.since = time.monotonic()
         process.sent.append(one)
+        process.load += len(one.data)
         cpu = max(1, round(1000 * self._allowance.cpu(len(one.data))))
         header = REQUEST.pack(one.job.index, len(one.data), cpu, one.job.language)
         process.output += (memoryview(header), memoryview(one.data))
@@ -257,11 +260,11 @@ class _Pool:
             pass
         except BrokenPipeError:
             process.output.clear()  # its end is seen where its answers are read
-        registered = fd in self._selector.get_map()
-        if process.output and not registered:
+        if process.output and not process.writing:
             self._selector.register(process.stdin, selectors.EVENT_WRITE, process)
-        elif registered and not process.output:
+        elif process.writing and not process.output:
             self._selector.unregister(process.stdin)
+        process.writing = bool(process.output)
 
     # receiving
 
@@ -289,7 +292,7 @@ class _Pool:
             if index == READY:
                 process.ready = True
             elif process.sent and process.sent[0].job.index == index:
-                process.sent.popleft()
+                process.load -= len(process.sent.popleft().data)
                 yield (
                     Outcome(index, "facts", body)
                     if state

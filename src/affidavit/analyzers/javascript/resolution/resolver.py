@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from affidavit.analyzers.javascript.containers.tree import Tree, join
+from affidavit.analyzers.javascript.containers.tree import Tree, join, normal
 from affidavit.analyzers.javascript.resolution.exports import Mode, Target, match_exports, match_imports
 from affidavit.analyzers.javascript.resolution.specifier import (
     Parsed,
@@ -113,7 +113,7 @@ class Resolver:
             # Bundlers also see files whose names hold `?` or `%`; Node takes the decoded path alone.
             paths = [decoded] if decoded == specifier else [decoded, specifier]
         for path in paths:
-            place = _normal(join(directory, path))
+            place = normal(join(directory, path))
             if place is None:
                 return _settled("rejected", shorten(specifier))
             hit = self._load_directory(place, typed) if _names_folder(path) else self._load(place, typed)
@@ -157,8 +157,12 @@ class Resolver:
             return None
         main = (self._package_at(directory) or {}).get("main")
         if isinstance(main, str) and main:
-            place = join(directory, main)
-            hit = self._load_file(place, typed) or self._with_extension(join(place, "index"), typed, "index")
+            place = normal(join(directory, main))
+            hit = None
+            if place is not None:
+                hit = self._load_file(place, typed) or self._with_extension(
+                    join(place, "index"), typed, "index"
+                )
             if hit:
                 return hit[0], "main"
         return self._with_extension(join(directory, "index"), typed, "index")
@@ -182,8 +186,11 @@ class Resolver:
                 exports = (self._package_at(home) or {}).get("exports")
                 if exports is not None:
                     return self._exported(home, exports, parsed.subpath, specifier, mode, typed)
-            inside = place if parsed.subpath == "." else join(place, parsed.subpath[2:])
-            hit = self._load_directory(inside, typed) if _names_folder(inside) else self._load(inside, typed)
+            inside = normal(place if parsed.subpath == "." else join(place, parsed.subpath[2:]))
+            if inside is None:
+                return _settled("rejected", shorten(specifier))
+            folder = _names_folder(specifier)
+            hit = self._load_directory(inside, typed) if folder else self._load(inside, typed)
             if hit:
                 return Resolution("resolved", hit[0], rule=hit[1])
             if home is not None and mode == "import":
@@ -213,11 +220,11 @@ class Resolver:
             if parsed.shape == "settled" and parsed.status in {"builtin", "external"}:
                 return _settled(parsed.status, parsed.name)
         if target.kind == "file" and parse_specifier("./" + target.value).shape == "relative":
-            path = join(home, decode_path(target.value))
-            found = self._tree.file(path)
+            path = normal(join(home, decode_path(target.value)))
+            found = None if path is None else self._tree.file(path)
             if found is not None:
                 return Resolution("resolved", found, rule=rule)
-            source = self._typed_source(path)
+            source = None if path is None else self._typed_source(path)
             if source is not None:
                 return Resolution("resolved", source[0], rule=source[1])
         return _settled("missing", shorten(specifier))
@@ -256,16 +263,3 @@ def _settled(status: Settled, name: str) -> Resolution:
 
 def _names_folder(path: str) -> bool:
     return path.rpartition("/")[2] in {"", ".", ".."}
-
-
-def _normal(path: str) -> str | None:
-    """The path without `.` and `..`, taken away in the text as Node.js does; None when it leaves the container."""
-    names: list[str] = []
-    for name in path.split("/"):
-        if name == "..":
-            if not names:
-                return None
-            names.pop()
-        elif name not in {"", "."}:
-            names.append(name)
-    return "/".join(names)
