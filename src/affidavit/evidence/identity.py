@@ -179,6 +179,8 @@ def open_sealed(body: bytes, notes: JsonValue) -> Record:
     """
     shape = CanonicalJson(body).value()
     try:
+        if notes is not None and not set(notes) <= {"failure", "limitations"}:
+            raise ValueError(notes)
         if notes and "failure" in notes:
             shape["outcome"]["failure"] |= notes["failure"]
         if notes and "limitations" in notes:

@@ -1,0 +1,55 @@
+"""Events and records for tests of the store, and processes that use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from affidavit.evidence.record import Producer, Record, Success
+from affidavit.store import Event
+
+PYTHON = [sys.executable, "-c"]
+
+
+def event(kind: str = "call-recorded", session: str = "s1", **changes: Any) -> Event:
+    """An event at time 1.5."""
+    return replace(Event(kind=kind, session=session, data={}, at=1.5), **changes)
+
+
+def record(number: int = 0, result: Any = None) -> Record:
+    """A record of its own for each number."""
+    return Record(
+        kind="observation",
+        operation="weather.forecast/1",
+        parameters={"number": number},
+        outcome=Success(result={"sunny": True} if result is None else result),
+        producer=Producer(name="weather", version="1"),
+        authority="live-source",
+        confidence="observed",
+    )
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Run Python code in another process; `root` is the first argument as a path, `store` the module's classes."""
+    head = (
+        "import sys\nfrom pathlib import Path\nfrom affidavit.store import Event, Store\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom samples import event, record\n"
+        "root = Path(sys.argv[1])\n"
+    )
+    return subprocess.Popen(
+        [*PYTHON, head + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What the process printed; it must have ended well."""
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out
