@@ -16,8 +16,8 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal, NotRequired, cast
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NotRequired, TypeVar, cast
 
 import pydantic
 import pydantic_core
@@ -31,7 +31,10 @@ from affidavit.namespaces.names import identifier
 from affidavit.namespaces.operation import Effect, Operation, Reply
 from affidavit.namespaces.schema import pieces
 
-__all__ = ["operation_from_function", "tool_failed"]
+__all__ = ["Marks", "marks_of", "operation", "operation_from_function", "tool_failed"]
+
+_MARK: Final = "__affidavit__"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 BYTES_SCHEMA: Final = {
     "type": "object",
@@ -41,6 +44,37 @@ BYTES_SCHEMA: Final = {
     "additionalProperties": False,
 }
 """How bytes look wherever JSON is shown: the tag of the value domain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What `operation` notes on a function; see `operation_from_function`."""
+
+    name: str | None = None
+    effect: Effect = "read"
+    version: int = 1
+    blocking: bool = False
+
+
+def operation(
+    *, name: str | None = None, effect: Effect = "read", version: int = 1, blocking: bool = False
+) -> Callable[[_Function], _Function]:
+    """Mark a function with what its signature cannot say, for when its module is mounted.
+
+    The function stays as it is and can be called as before.
+    """
+
+    def mark(fn: _Function) -> _Function:
+        setattr(fn, _MARK, Marks(name=name, effect=effect, version=version, blocking=blocking))
+        return fn
+
+    return mark
+
+
+def marks_of(fn: Callable[..., Any]) -> Marks | None:
+    """What `operation` noted on a function, or None."""
+    found = getattr(fn, _MARK, None)
+    return found if isinstance(found, Marks) else None
 
 
 def operation_from_function(
