@@ -21,7 +21,7 @@ from affidavit.namespaces.functions import Marks, marks_of, operation_from_funct
 from affidavit.namespaces.names import identifiers
 from affidavit.namespaces.operation import Namespace, Operation
 
-__all__ = ["functions_namespace", "load_functions", "load_module"]
+__all__ = ["functions_namespace", "load_module", "module_namespace"]
 
 SCHEME: Final = "python:"
 
@@ -64,12 +64,12 @@ def functions_namespace(
     return _namespace(name, made, doc)
 
 
-def load_functions(name: str, target: str, *, folder: Path | None = None) -> Namespace:
+def module_namespace(name: str, target: str, *, folder: Path | None = None) -> Namespace:
     """A namespace of a module's typed functions.
 
     Its operations are what `__all__` lists of functions, else what is marked with `operation`, else every public
     function that the module defines. A function that cannot be an operation is left out, and the namespace's
-    documentation says so; one that was marked or listed is an error instead.
+    documentation says so; one that was marked is an error instead.
 
     Args:
         name: the namespace's Python name. It does not enter records; the module's name does.
@@ -78,7 +78,7 @@ def load_functions(name: str, target: str, *, folder: Path | None = None) -> Nam
 
     Raises:
         UsageError: `mount-invalid` when there is no such module, its import fails, or nothing in it can be called;
-            `schema-unsupported` for a listed function that cannot be an operation.
+            `schema-unsupported` for a marked function that cannot be an operation.
     """
     module = load_module(target, folder=folder)
     chosen, asked = _functions(module)
@@ -162,13 +162,13 @@ def _run_file(path: Path) -> ModuleType:
 
 
 def _functions(module: ModuleType) -> tuple[list[Callable[..., Any]], bool]:
-    """The functions to offer, and whether the module asked for just these."""
+    """The functions to offer, and whether each was marked as an operation."""
     listed: object = getattr(module, "__all__", None)
     if isinstance(listed, (list, tuple)):
         named = [getattr(module, str(one), None) for one in listed]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         found = [one for one in named if inspect.isroutine(one)]
         if found:
-            return found, True
+            return found, False
     own = [
         one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__
     ]
