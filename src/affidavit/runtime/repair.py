@@ -17,8 +17,8 @@ __all__ = ["Repaired", "repair"]
 _MAX_CHARACTERS = 1 << 20
 _OPENING = re.compile(r"[ \t]*(```+|~~~+)[ \t]*[\w+.-]*[ \t]*")
 _CLOSING = re.compile(r"[ \t]*(```+|~~~+)[ \t]*")
-_DOUBLE = "“”„‟"
-_SINGLE = "‘’‚‛"
+_DOUBLE = "\u201c\u201d\u201e\u201f"
+_SINGLE = "\u2018\u2019\u201a\u201b"
 _ENTRIES = frozenset({"main", "run", "solve"})
 
 

@@ -17,8 +17,9 @@ __all__ = ["Catalogue", "Method", "StubClass", "members", "named"]
 Method: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 _QUALIFIERS = frozenset({"NotRequired", "Required", "ReadOnly", "Annotated", "Final", "ClassVar"})
-_DICT = frozenset({"TypedDict"})
-_OPEN_ARGUMENTS = frozenset({"extra_items", "closed"})
+_PLAIN_BASES = frozenset({"TypedDict", "Generic", "Protocol", "object"})
+_MAX_PATHS = 20_000
+_MAX_STEPS = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class StubClass:
         is_dict: whether its values are dictionaries (TypedDict).
         optional: fields of a TypedDict that may be missing.
         is_open: a TypedDict that may hold other keys than its fields.
+        is_closed: a TypedDict that certainly holds no other keys.
+        is_whole: all its attributes are known: no base outside the stubs, no `__getattr__`.
     """
 
     name: str
@@ -44,6 +47,8 @@ class StubClass:
     is_dict: bool = False
     optional: set[str] = field(default_factory=set[str])
     is_open: bool = False
+    is_closed: bool = False
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,8 @@ class Catalogue:
 
     Attributes:
         exported: for each module, in the given order, the names that it offers to scripts.
-        paths: how scripts reach a class (`df.db.app.modules`), where a chain of properties leads there.
+        paths: how scripts reach a class (`df.db.app.modules`), where exactly one chain of properties leads there.
+        namespaces: the classes that some chain of properties leads to.
     """
 
     classes: Mapping[str, StubClass]
@@ -60,33 +66,28 @@ class Catalogue:
     functions: Mapping[str, list[Method]]
     exported: tuple[tuple[str, ...], ...]
     paths: Mapping[str, str]
+    namespaces: frozenset[str]
 
     @classmethod
     def read(cls, *stubs: str) -> Catalogue:
-        """Read stub modules. Raises `SyntaxError` (or what the compiler raises) for text that is not Python."""
-        classes: dict[str, StubClass] = {}
-        values: dict[str, ast.expr] = {}
-        functions: dict[str, list[Method]] = {}
-        exported: list[tuple[str, ...]] = []
-        for text in stubs:
-            names: dict[str, None] = {}
-            for node in ast.parse(text, "<stubs>").body:
-                match node:
-                    case ast.ClassDef():
-                        classes[node.name] = _class(node, classes)
-                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
-                        _functional(name, call, classes)
-                    case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation) if _is_value(node):
-                        values[name] = _unquoted(annotation)
-                        names[name] = None
-                    case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                        functions.setdefault(name, []).append(node)
-                        names[name] = None
-                    case _:
-                        pass
-            exported.append(tuple(names))
-        paths = _paths(classes, values)
-        return cls(classes=classes, values=values, functions=functions, exported=tuple(exported), paths=paths)
+        """Read stub modules: first the host's, then those of inputs.
+
+        Inputs exist before the script runs, so their TypedDicts hold the keys that they name and no others.
+
+        Raises:
+            SyntaxError: text that is not Python (or what else the compiler raises for it).
+        """
+        reader = _Reader()
+        exported = tuple(reader.module(text, closed=number > 0) for number, text in enumerate(stubs))
+        paths = _paths(reader.classes, reader.values)
+        return cls(
+            classes=reader.classes,
+            values=reader.values,
+            functions=reader.functions,
+            exported=exported,
+            paths={name: found[0] for name, found in paths.items() if len(found) == 1},
+            namespaces=frozenset(paths),
+        )
 
     def lineage(self, name: str) -> Iterator[StubClass]:
         """A class and the classes it inherits from, nearest first."""
@@ -128,6 +129,28 @@ class Catalogue:
     def is_open(self, name: str) -> bool:
         """Whether a TypedDict may hold keys that it does not name."""
         return any(one.is_open for one in self.lineage(name))
+
+    def is_closed(self, name: str) -> bool:
+        """Whether a TypedDict certainly holds no key that it does not name."""
+        return any(one.is_closed for one in self.lineage(name))
+
+    def is_whole(self, name: str) -> bool:
+        """Whether every attribute of a class is known."""
+        return all(one.is_whole for one in self.lineage(name))
+
+    def item_keys(self, name: str) -> list[str]:
+        """The keys by which a class with items can be read (`page["rows"]`); empty when they are not enumerated."""
+        keys: list[str] = []
+        for definition in self.method(name, "__getitem__"):
+            wanted = definition.args.args[1].annotation if len(definition.args.args) > 1 else None
+            wanted = wanted or (
+                definition.args.posonlyargs[1].annotation if definition.args.posonlyargs[1:] else None
+            )
+            if wanted is None or named(wanted) != "Literal" or not isinstance(wanted, ast.Subscript):
+                return []
+            elements = wanted.slice.elts if isinstance(wanted.slice, ast.Tuple) else [wanted.slice]
+            keys += [str(one.value) for one in elements if isinstance(one, ast.Constant)]
+        return keys
 
     def may_lack(self, name: str, key: str) -> bool:
         """Whether a TypedDict's key is declared as one that may be missing."""
@@ -176,56 +199,105 @@ def _unquoted(annotation: ast.expr) -> ast.expr:
     return annotation
 
 
-def _is_value(node: ast.AnnAssign) -> bool:
-    """Whether an annotated name is a value for scripts, not an alias or a private of the stubs."""
-    return named(node.annotation) != "TypeAlias" and not getattr(node.target, "id", "_").startswith("_")
+class _Reader:
+    """Collects what stub modules declare."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, StubClass] = {}
+        self.values: dict[str, ast.expr] = {}
+        self.functions: dict[str, list[Method]] = {}
+
+    def module(self, text: str, *, closed: bool) -> tuple[str, ...]:
+        """Read one module; returns the names that it offers."""
+        tree = ast.parse(text, "<stubs>")
+        _unalias(tree)
+        names: dict[str, None] = {}
+        for node in tree.body:
+            match node:
+                case ast.ClassDef():
+                    self._class(node, closed=closed)
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                    self._functional(name, call, closed=closed)
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation) if not name.startswith(
+                    "_"
+                ):
+                    if named(annotation) != "TypeAlias":
+                        self.values[name] = _unquoted(annotation)
+                        names[name] = None
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    self.functions.setdefault(name, []).append(node)
+                    names[name] = None
+                case _:
+                    pass
+        return tuple(names)
+
+    def _class(self, node: ast.ClassDef, *, closed: bool) -> None:
+        bases = [named(base) for base in node.bases]
+        made = StubClass(name=node.name, bases=tuple(name for name in bases if name in self.classes))
+        made.is_dict = "TypedDict" in bases or any(self.classes[name].is_dict for name in made.bases)
+        made.is_whole = all(name in _PLAIN_BASES or name in self.classes for name in bases)
+        made.parameters = _parameters(node)
+        options = {keyword.arg: getattr(keyword.value, "value", None) for keyword in node.keywords}
+        _open_or_closed(made, options, closed=closed)
+        for statement in node.body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+                    _field(made, name, annotation, total=options.get("total") is not False)
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    _method(made, statement)
+                case ast.ClassDef(name=name):
+                    self._class(statement, closed=closed)
+                    made.fields[name] = ast.parse(f"type[{name}]", mode="eval").body
+                case _:
+                    pass
+        self.classes[node.name] = made
+
+    def _functional(self, name: str, call: ast.Call, *, closed: bool) -> None:
+        """`X = TypedDict("X", {...})`, the form for keys that are no identifiers."""
+        if named(call.func) != "TypedDict" or len(call.args) < 2 or not isinstance(call.args[1], ast.Dict):
+            return
+        made = StubClass(name=name, is_dict=True)
+        options = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+        _open_or_closed(made, options, closed=closed)
+        for key, annotation in zip(call.args[1].keys, call.args[1].values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                _field(made, key.value, annotation, total=options.get("total") is not False)
+        self.classes[name] = made
 
 
-def _class(node: ast.ClassDef, known: Mapping[str, StubClass]) -> StubClass:
-    names = [named(base) for base in node.bases]
-    inherited = [name for name in names if name in known]
-    total = True
-    made = StubClass(name=node.name, bases=tuple(inherited))
-    made.is_dict = bool(_DICT & set(names)) or any(known[name].is_dict for name in inherited)
-    for keyword in node.keywords:
-        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-        total = total and not (keyword.arg == "total" and value is False)
-        made.is_open = made.is_open or (keyword.arg in _OPEN_ARGUMENTS and value is not True)
-    made.parameters = _parameters(node)
-    for statement in node.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
-                made.fields[name] = _unquoted(annotation)
-                required = named(made.fields[name])
-                if required == "NotRequired" or (not total and required != "Required"):
-                    made.optional.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                _method(made, statement)
+def _unalias(tree: ast.Module) -> None:
+    """Put the plain names back where a module uses others: `_Any` for `Any`, `_Page` for `Page`."""
+    plain: dict[str, str] = {}
+    for node in tree.body:
+        match node:
+            case ast.ImportFrom(names=names):
+                plain |= {alias.asname: alias.name for alias in names if alias.asname is not None}
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)):
+                plain[name] = other
             case _:
                 pass
-    return made
+    for node in ast.walk(tree) if plain else ():
+        if isinstance(node, ast.Name):
+            node.id = plain.get(node.id, node.id)
 
 
-def _functional(name: str, call: ast.Call, classes: dict[str, StubClass]) -> None:
-    """`X = TypedDict("X", {...})`, the form for keys that are no identifiers."""
-    if named(call.func) != "TypedDict" or len(call.args) < 2 or not isinstance(call.args[1], ast.Dict):
-        return
-    made = StubClass(name=name, is_dict=True)
-    options = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
-    made.is_open = any(option in _OPEN_ARGUMENTS and value is not True for option, value in options.items())
-    for key, annotation in zip(call.args[1].keys, call.args[1].values, strict=True):
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            made.fields[key.value] = _unquoted(annotation)
-            required = named(made.fields[key.value])
-            if required == "NotRequired" or (options.get("total") is False and required != "Required"):
-                made.optional.add(key.value)
-    classes[name] = made
+def _open_or_closed(made: StubClass, options: Mapping[str | None, object], *, closed: bool) -> None:
+    made.is_closed = made.is_dict and (closed or options.get("closed") is True)
+    made.is_open = "extra_items" in options or options.get("closed") is False
+
+
+def _field(made: StubClass, name: str, annotation: ast.expr, *, total: bool) -> None:
+    made.fields[name] = _unquoted(annotation)
+    required = named(made.fields[name])
+    if required == "NotRequired" or (not total and required != "Required"):
+        made.optional.add(name)
 
 
 def _method(made: StubClass, node: Method) -> None:
     decorators = {named(decorator) for decorator in node.decorator_list}
     if "setter" in decorators:
         return
+    made.is_whole = made.is_whole and node.name != "__getattr__"
     if "property" in decorators and node.returns is not None:
         made.fields[node.name] = _unquoted(node.returns)
     else:
@@ -240,14 +312,22 @@ def _parameters(node: ast.ClassDef) -> tuple[str, ...]:
     return ()
 
 
-def _paths(classes: Mapping[str, StubClass], values: Mapping[str, ast.expr]) -> dict[str, str]:
+def _paths(classes: Mapping[str, StubClass], values: Mapping[str, ast.expr]) -> dict[str, list[str]]:
+    """The ways to each class that is reached by properties alone."""
     pending = [(named(annotation), name) for name, annotation in values.items()]
-    paths: dict[str, str] = {}
-    while pending:
-        name, path = pending.pop(0)
+    paths: dict[str, list[str]] = {}
+    for name, path in pending:  # grows while it is read
         one = classes.get(name)
-        if one is None or name in paths or one.is_dict:
+        if one is None or one.is_dict or len(pending) > _MAX_PATHS or path.count(".") > _MAX_STEPS:
             continue
-        paths[name] = path
-        pending += [(named(kind), f"{path}.{attribute}") for attribute, kind in one.fields.items()]
+        paths.setdefault(name, []).append(path)
+        own = list(_with_bases(one, classes))
+        pending += [
+            (named(kind), f"{path}.{attribute}") for found in own for attribute, kind in found.fields.items()
+        ]
     return paths
+
+
+def _with_bases(one: StubClass, classes: Mapping[str, StubClass]) -> Iterator[StubClass]:
+    yield one
+    yield from (classes[base] for base in one.bases)

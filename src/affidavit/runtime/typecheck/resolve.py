@@ -63,7 +63,7 @@ class Missing:
 
     node: ast.Attribute
     owner: str
-    path: str
+    root: str
 
 
 Resolved: TypeAlias = Value | Callable | Pending | Missing | None
@@ -154,9 +154,9 @@ class Resolver:
         definitions = self.catalogue.method(name, attribute)
         if definitions:
             return Callable(definitions=tuple(definitions), path=path, root=owner.root, variables=variables)
-        if attribute.startswith("_"):
+        if attribute.startswith("_") or not self.catalogue.is_whole(name):
             return None
-        return Missing(node=node, owner=name, path=path)
+        return Missing(node=node, owner=name, root=owner.root)
 
     def _call(self, node: ast.Call, fuel: int) -> Resolved:
         target = self.resolve(node.func, fuel)
@@ -207,16 +207,18 @@ class Resolver:
         return self._item(owner, name, index)
 
     def _item(self, owner: Value, name: str, index: ast.expr) -> Value | None:
-        """A class with overloads of `__getitem__` on literal numbers: `results[0]`."""
-        key = _integer(index)
+        """A class with overloads of `__getitem__` on literals: `results[0]`, `page["rows"]`."""
+        key = _literal(index)
         if key is None:
             return None
+        variables = self._variables(owner, name) if name in self.catalogue.classes else owner.variables
         for definition in self.catalogue.method(name, "__getitem__"):
             parameters = [*definition.args.posonlyargs, *definition.args.args]
             wanted = parameters[1].annotation if len(parameters) > 1 else None
             literals = _arguments(wanted) if wanted is not None and named(wanted) == "Literal" else []
-            if definition.returns is not None and key in [_integer(literal) for literal in literals]:
-                return self._value(definition.returns, owner)
+            if definition.returns is not None and key in [_literal(literal) for literal in literals]:
+                annotation = _substitute(definition.returns, variables)
+                return Value(annotation=annotation, root=owner.root, variables=variables)
         return None
 
     def _variables(self, value: Value, name: str) -> Mapping[str, ast.expr]:
@@ -236,12 +238,12 @@ def _arguments(annotation: ast.expr) -> list[ast.expr]:
     return list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
 
 
-def _integer(node: ast.expr) -> int | None:
+def _literal(node: ast.expr) -> int | str | None:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
-    return value if type(value) is int else None
+    return value if type(value) in {int, str} else None
 
 
 def _substitute(annotation: ast.expr, variables: Mapping[str, ast.expr]) -> ast.expr:

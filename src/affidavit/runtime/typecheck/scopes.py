@@ -23,11 +23,12 @@ class Binding:
     """One place that binds a name.
 
     `how` tells what `value` is: `assign` the assigned expression, `each` the iterated one, `each-async` the one
-    iterated by `async for`, `other` nothing (imports, parameters, unpacking, definitions, `del`, annotated names).
+    iterated by `async for`, `other` nothing (imports, parameters, unpacking, definitions, annotated names), `needs`
+    nothing either: the name must be bound before (`total += 1`, `del total`).
     """
 
     node: ast.AST
-    how: Literal["assign", "each", "each-async", "other"] = "other"
+    how: Literal["assign", "each", "each-async", "other", "needs"] = "other"
     value: ast.expr | None = None
 
 
@@ -95,7 +96,8 @@ class Script:
 
     def bindings(self, name: str, scope: Scope) -> list[Binding]:
         """Every binding that a use of the name in this scope may mean."""
-        return [binding for around in scope.chain() for binding in around.bound.get(name, ())]
+        found = (binding for around in scope.chain() for binding in around.bound.get(name, ()))
+        return [binding for binding in found if binding.how != "needs"]
 
     def binds(self, name: str) -> bool:
         """Whether any scope of the script binds the name."""
@@ -225,6 +227,8 @@ class Script:
                 return Binding(node=node, how="each-async", value=iterated)
             case ast.comprehension(target=target, iter=iterated, is_async=late) if target is node:
                 return Binding(node=node, how="each-async" if late else "each", value=iterated)
+            case ast.AugAssign() | ast.Delete():
+                return Binding(node=node, how="needs")
             case _:
                 return Binding(node=node)
 

@@ -36,7 +36,7 @@ class ServerLostError(Exception):
 class Finding:
     """One diagnostic of the checker: lines 1-based, columns 0-based in UTF-8 bytes, as `ast` counts them.
 
-    `severity` is 1 error, 2 warning, 3 information, 4 hint. `related` holds the URIs it points to.
+    `severity` is 1 error, 2 warning, 3 information, 4 hint. `related` holds what it points to: URI and note.
     """
 
     rule: str
@@ -46,7 +46,7 @@ class Finding:
     end_line: int
     end_column: int
     message: str
-    related: tuple[str, ...] = ()
+    related: tuple[tuple[str, str], ...] = ()
 
 
 def find_binary() -> str | None:
@@ -262,7 +262,10 @@ def _finding(item: Any) -> Finding:
         end_line=int(end["line"]) + 1,
         end_column=int(end["character"]),
         message=str(item["message"]),
-        related=tuple(str(other["location"]["uri"]) for other in item.get("relatedInformation") or ()),
+        related=tuple(
+            (str(other["location"]["uri"]), str(other.get("message") or ""))
+            for other in item.get("relatedInformation") or ()
+        ),
     )
 
 

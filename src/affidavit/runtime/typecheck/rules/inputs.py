@@ -8,13 +8,16 @@ with a filter, a slice or a single index need not.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from affidavit.runtime.typecheck.catalogue import named
+from affidavit.runtime.typecheck.catalogue import members, named
 from affidavit.runtime.typecheck.resolve import Value
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.rules.proof import guarded
 from affidavit.runtime.typecheck.scopes import Script
+from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
 __all__ = ["missing_keys", "must_fail", "undisturbed"]
@@ -32,11 +35,14 @@ _CHANGING = frozenset({
     "add", "discard", "__setitem__",
 })
 # fmt: on
-_CONDITIONS = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr, ast.Compare)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_CONDITIONS = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr, ast.Compare, *_COMPREHENSIONS)
 _PLAIN = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
+Loop: TypeAlias = ast.For | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
-def must_fail(case: Case, node: ast.expr | ast.keyword) -> bool:
+
+def must_fail(case: Case, finding: Finding, node: ast.expr | ast.keyword) -> bool:
     """Whether an error that only some member of a union causes must happen, as every item of an input is examined."""
     if not isinstance(node, ast.expr):
         return False
@@ -45,7 +51,28 @@ def must_fail(case: Case, node: ast.expr | ast.keyword) -> bool:
         return False
     if not isinstance(node, ast.Attribute) and not _is_builtin_argument(case, node):
         return False
-    return _is_item(case, subject) and _reached_for_every_item(case, node)
+    if not _is_item(case, subject) or not _reached_for_every_item(case, node):
+        return False
+    resolved = case.resolver.resolve(subject)
+    return isinstance(resolved, Value) and _fails_for_declared(finding, resolved)
+
+
+def _fails_for_declared(finding: Finding, value: Value) -> bool:
+    """Whether a member that causes the error is one that the input's type names.
+
+    A `float` stands for integers too in the checker's eyes; that there are any is not said.
+    """
+    found = re.search(r"is not defined on (.+) in union|found `([^`]+)`", finding.message)
+    if found is None:
+        return False
+    culprits = (
+        re.findall(r"`([^`]+)`", found[1])
+        if found[1]
+        else re.findall(r"element `([^`]+)` of union", finding.message)
+    )
+    culprits = culprits or [found[2]]
+    declared = {ast.unparse(member) for member in members(value.annotation)}
+    return any(culprit.rstrip("*") in declared for culprit in culprits)
 
 
 def missing_keys(case: Case) -> Iterator[Diagnostic]:
@@ -119,57 +146,97 @@ def _is_item(case: Case, node: ast.expr) -> bool:
 
 def _reached_for_every_item(case: Case, node: ast.expr) -> bool:
     """Whether a node is evaluated for every item: no condition, no early end, nothing lazy on the way out."""
-    name = next(found for found in ast.walk(node) if isinstance(found, ast.Name) and _is_target(case, found))
-    binding = case.script.only_binding(name)
-    inner: ast.AST = node
+    loop = _loop_of(case, node)
+    if loop is None or not _is_unconditional(case, node, loop):
+        return False
+    if isinstance(loop, ast.For):
+        return not _leaves(loop) and _is_whole(case, loop.iter) and _is_reached(case, loop)
+    generator = loop.generators[0]
+    if len(loop.generators) != 1 or generator.ifs or not _is_whole(case, generator.iter):
+        return False
+    if isinstance(loop, ast.GeneratorExp) and not _is_eager(case, loop):
+        return False
+    statement = next((around for around in case.script.ancestors(loop) if isinstance(around, ast.stmt)), None)
+    return (
+        isinstance(statement, _PLAIN)
+        and _is_unconditional(case, loop, statement)
+        and _is_reached(case, statement)
+    )
+
+
+def _loop_of(case: Case, node: ast.expr) -> Loop | None:
+    """The loop whose item the node is about."""
+    names = [found for found in ast.walk(node) if isinstance(found, ast.Name)]
+    bindings = [case.script.only_binding(name) for name in names]
+    targets = [binding.node for binding in bindings if binding is not None and binding.how == "each"]
     for around in case.script.ancestors(node):
-        match around:
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                target = around.generators[0].target
-                whole = len(around.generators) == 1 and not around.generators[0].ifs
-                lazy = isinstance(around, ast.GeneratorExp) and not _is_eager(case, around)
-                return (
-                    whole
-                    and not lazy
-                    and binding is not None
-                    and binding.node is target
-                    and _certain(case, around)
-                )
-            case ast.For(target=target, body=body):
-                straight = inner in body and not _leaves(around)
-                return straight and binding is not None and binding.node is target and _certain(case, around)
-            case ast.stmt() if not isinstance(around, _PLAIN):
-                return False
-            case _ if isinstance(around, _CONDITIONS):
-                return False
-            case _:
-                inner = around
+        if isinstance(around, ast.For) and around.target in targets:
+            return around
+        if isinstance(around, _COMPREHENSIONS) and around.generators[0].target in targets:
+            return around
+    return None
+
+
+def _is_unconditional(case: Case, node: ast.AST, outer: ast.AST) -> bool:
+    """Whether whatever evaluates `outer` evaluates `node`: nothing between them may skip it."""
+    inner = node
+    for around in case.script.ancestors(node):
+        if around is outer:
+            return not isinstance(outer, ast.For) or inner in outer.body
+        if isinstance(around, _CONDITIONS) or (
+            isinstance(around, ast.stmt) and not isinstance(around, _PLAIN)
+        ):
+            return False
+        inner = around
     return False
 
 
-def _is_target(case: Case, node: ast.Name) -> bool:
-    binding = case.script.only_binding(node)
-    return binding is not None and binding.how == "each"
-
-
-def _certain(case: Case, loop: ast.AST) -> bool:
-    """Whether the loop itself certainly runs, over the whole input."""
-    iterated = loop.iter if isinstance(loop, ast.For) else getattr(loop, "generators")[0].iter  # noqa: B009
-    return _is_whole(case, iterated)
+def _is_reached(case: Case, statement: ast.stmt) -> bool:
+    """Whether the script certainly comes to a statement: it stands at the top level, and nothing ends the run early."""
+    if case.script.parent(statement) is not case.script.tree:
+        return False
+    for node in case.script.nodes:
+        if (
+            isinstance(node, ast.Return)
+            and node is not statement
+            and case.script.scope(node) is case.script.module
+        ):
+            return False
+        if isinstance(node, ast.Raise | ast.Assert | ast.NamedExpr):
+            return False
+        if isinstance(node, ast.Name | ast.Attribute) and named(node) in {
+            "exit",
+            "quit",
+            "SystemExit",
+            "_exit",
+        }:
+            return False
+    return True
 
 
 def _is_whole(case: Case, node: ast.expr) -> bool:
-    """An input, or a fixed path into it, as it came: no slice, no call but `.values()`."""
-    while True:
+    """An input, or the value of fixed keys in it, as it came: no slice, no call but `.values()` at the end.
+
+    Not a single item of a list: its type tells of all items together.
+    """
+    if isinstance(node, ast.Call):
         match node:
-            case ast.Name():
-                return case.resolver.is_host(node)
-            case ast.Subscript(value=value, slice=ast.Constant()) | ast.Attribute(value=value):
-                node = value
             case ast.Call(func=ast.Attribute(attr="values", value=value), args=[], keywords=[]):
                 node = value
             case _:
                 return False
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Attribute(value=value):
+                node = value
+            case ast.Subscript(value=value, slice=ast.Constant()):
+                owner = case.resolver.resolve(value)
+                if not isinstance(owner, Value) or not case.resolver.class_of(owner):
+                    return False
+                node = value
+            case _:
+                return False
+    return case.resolver.is_host(node)
 
 
 def _is_eager(case: Case, generator: ast.GeneratorExp) -> bool:

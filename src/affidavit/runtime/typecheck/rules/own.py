@@ -7,6 +7,7 @@ Each proves an error from the stubs: an operation that does not exist or is neve
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
@@ -69,12 +70,12 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
         return
     known = case.catalogue.attributes(missing.owner)
     line, column = attribute_place(case.text, node)
-    owner = case.catalogue.paths.get(missing.owner, missing.owner)
-    is_operation = owner == "df" or owner.startswith("df.")
+    written = ast.get_source_segment(case.text.text, node.value) or ""
+    owner = written if re.fullmatch(r"[\w.]+", written) else missing.owner
     yield Diagnostic(
         line=line,
         column=column,
-        rule="unknown-operation" if is_operation else "missing-attribute",
+        rule="unknown-operation" if missing.owner in case.catalogue.namespaces else "missing-attribute",
         message=f"`{owner}` has no `{node.attr}`; it has: {suggest.listing(known) or 'nothing'}",
         blocking=True,
         suggestion=suggest.close(node.attr, known),
@@ -147,12 +148,14 @@ def _selectors(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
     target = case.resolver.resolve(node.func)
     if not isinstance(target, Callable) or len(target.definitions) != 1:
         return
-    for keyword in node.keywords:
-        if keyword.arg == "where":
-            fields = _selector(case, target.definitions[0])
-            display = _display(case, keyword.value)
-            if fields and display is not None and not guarded(case.script, node, "TypeError", "Error"):
-                yield from _fields(case, fields, display)
+    fields = _selector(case, target.definitions[0])
+    given = [keyword.value for keyword in node.keywords if keyword.arg == "where"]
+    if fields and target.definitions[0].args.args[1:2] and target.definitions[0].args.args[1].arg == "where":
+        given += node.args[:1]
+    for one in given if fields else ():
+        display = _display(case, one)
+        if display is not None and not guarded(case.script, node, "TypeError", "Error"):
+            yield from _fields(case, fields, display)
 
 
 def _selector(case: Case, definition: Method) -> str:
@@ -211,6 +214,8 @@ def _fits_one(given: object, annotation: ast.expr) -> bool:
         options = _options(inner)
         return Stores.UNKNOWN in options or any(type(given) is type(one) and given == one for one in options)
     if head in {"list", "Sequence"}:
+        if isinstance(given, tuple | set | frozenset):
+            return True
         return isinstance(given, list) and (
             inner is None or all(_fits(one, inner) for one in cast("list[object]", given))
         )

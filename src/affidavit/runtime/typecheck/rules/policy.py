@@ -33,6 +33,8 @@ __all__ = ["judge"]
 
 _IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
 _WARNING = 2
+_LONGEST = 300
+_KEY = "invalid-typed-dict-key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +59,43 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
         modules: names of the stub modules, to tell our signatures from others.
     """
     judged: list[Diagnostic] = []
+    lacking = _lacking(findings)
     for finding in findings:
         if finding.severity > _WARNING or finding.rule in _IGNORED:
             continue
         node = case.script.at(finding.line, finding.column, finding.end_line, finding.end_column)
         rule = _RULES.get(finding.rule)
-        if rule is None and any(module in uri for uri in finding.related for module in modules):
+        if rule is None and any(module in uri for uri, _ in finding.related for module in modules):
             rule = _SIGNATURES.get(finding.rule)
         if rule is None:
             rule = _FALLBACK.get(finding.rule)
-        judged.append(_diagnostic(case, finding, node, rule(case, finding, node) if rule else None))
+        proof = rule(case, finding, node) if rule else None
+        if finding.rule == _KEY and not _everywhere(finding, lacking):
+            proof = None
+        judged.append(_diagnostic(case, finding, node, proof))
     return judged
+
+
+def _lacking(findings: Sequence[Finding]) -> dict[tuple[int, int], set[str]]:
+    """At each place where a key is read: the TypedDicts that do not have it."""
+    places: dict[tuple[int, int], set[str]] = {}
+    for finding in findings:
+        found = re.search(r"for TypedDict `(.+?)`:", finding.message)
+        if finding.rule == _KEY and found is not None:
+            places.setdefault((finding.line, finding.column), set()).add(found[1])
+    return places
+
+
+def _everywhere(finding: Finding, lacking: Mapping[tuple[int, int], set[str]]) -> bool:
+    """Whether no member of a union has the key: `found["item"]` is right for those that were found."""
+    for _, note in finding.related:
+        union = re.search(r"in union type `(.+)`", note)
+        if union is not None:
+            whole = types.texts(union[1])
+            return whole is not None and whole - {"None"} <= lacking.get(
+                (finding.line, finding.column), set()
+            )
+    return True
 
 
 def _diagnostic(case: Case, finding: Finding, node: Node, proof: _Proof | None) -> Diagnostic:
@@ -90,7 +118,10 @@ def _words(case: Case, finding: Finding) -> str:
     if finding.rule == "import-not-found":
         return f"{finding.message.splitlines()[0]}: scripts have the standard library only"
     first = finding.message.splitlines()[0]
-    return re.sub(r"\b\w+\b", lambda found: case.catalogue.paths.get(found[0], found[0]), first)
+    first = first if len(first) <= _LONGEST else first[:_LONGEST] + "..."
+    paths = case.catalogue.paths
+    # Only a name that stands first between backticks: `Modules.page`, not a word of the sentence.
+    return re.sub(r"`(\w+)\b", lambda found: f"`{paths.get(found[1], found[1])}", first)
 
 
 def _meant(finding: Finding) -> str | None:
@@ -155,13 +186,15 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
     if guarded(case.script, node, "KeyError", "LookupError"):
         return None
     keys = case.catalogue.keys(row)
-    message = f"no key {key!r} in {row}; it has: {suggest.listing(keys)}"
-    return _Proof(message=message, suggestion=_meant(finding) or suggest.close(key, keys))
+    near = _meant(finding) or suggest.close(key, keys)
+    if near is None and not case.catalogue.is_closed(row):
+        return None  # a foreign schema names what there is, and forbids nothing else: only a misspelling is certain
+    return _Proof(message=f"no key {key!r} in {row}; it has: {suggest.listing(keys)}", suggestion=near)
 
 
 def _signature(case: Case, finding: Finding, node: Node) -> _Proof | None:
     call = _call_of(case, finding, node)
-    if call is None or guarded(case.script, call, "TypeError"):
+    if call is None or guarded(case.script, call, "TypeError", "Error"):
         return None
     spread = any(isinstance(argument, ast.Starred) for argument in call.args)
     if spread or any(keyword.arg is None for keyword in call.keywords):
@@ -204,7 +237,7 @@ def _call_of(case: Case, finding: Finding, node: Node) -> ast.Call | None:
 def _argument(case: Case, finding: Finding, node: Node) -> _Proof | None:
     call = _call_of(case, finding, node)
     found = re.search(r"Expected `([^`]+)`, found `([^`]+)`", finding.message)
-    if call is None or found is None or guarded(case.script, call, "TypeError"):
+    if call is None or found is None or guarded(case.script, call, "TypeError", "Error"):
         return None
     value = node.value if isinstance(node, ast.keyword) else node
     if not isinstance(value, ast.expr) or isinstance(value, ast.Starred):
@@ -258,6 +291,29 @@ def _operand(case: Case, finding: Finding, node: Node) -> _Proof | None:
     return None
 
 
+def _item(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    """A key that one of our classes with items does not have: `page["rowz"]`."""
+    found = re.search(
+        r"key of type `Literal\[(.+)\]` on object of type `(\w+)(?:\[[^`]*)?`$", _first(finding)
+    )
+    around = case.script.parent(node) if node is not None else None
+    if found is None or not isinstance(around, ast.Subscript) or not isinstance(around.ctx, ast.Load):
+        return None
+    keys = case.catalogue.item_keys(found[2])
+    key = around.slice.value if isinstance(around.slice, ast.Constant) else None
+    if not keys or not _is_ours(case, found[2]) or key is None or key in case.stores.keys | case.stores.asked:
+        return None
+    if guarded(case.script, around, "KeyError", "LookupError", "TypeError"):
+        return None
+    place = (around.slice.lineno, case.text.column(around.slice.lineno, around.slice.col_offset))
+    message = f"no key {key!r} in {found[2]}; it has: {suggest.listing(keys)}"
+    return _Proof(message=message, suggestion=suggest.close(str(key), keys), place=place)
+
+
+def _first(finding: Finding) -> str:
+    return finding.message.splitlines()[0]
+
+
 def _as_attribute(case: Case, node: Node, kind: str) -> str | None:
     """`page["rows"]` where `page.rows` is meant."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
@@ -295,8 +351,12 @@ def _is_certain(case: Case, node: ast.expr, kind: str) -> bool:
     return inputs.undisturbed(case, node)
 
 
-def _whole(case: Case, _: Finding, node: Node) -> _Proof | None:
-    return _Proof() if node is not None and inputs.must_fail(case, node) else None
+def _whole(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    return _Proof() if node is not None and inputs.must_fail(case, finding, node) else None
+
+
+def _whole_or_item(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    return _item(case, finding, node) or _whole(case, finding, node)
 
 
 _RULES: Mapping[str, Rule] = {
@@ -317,4 +377,4 @@ _SIGNATURES: Mapping[str, Rule] = {
     "positional-only-parameter-as-kwarg": _signature,
     "invalid-argument-type": _argument,
 }
-_FALLBACK: Mapping[str, Rule] = {"invalid-argument-type": _whole}
+_FALLBACK: Mapping[str, Rule] = {"invalid-argument-type": _whole_or_item}

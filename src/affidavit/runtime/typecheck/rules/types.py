@@ -14,7 +14,7 @@ from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.rules.proof import Stores, literal
 
-__all__ = ["disjoint", "literals", "trusted", "within"]
+__all__ = ["disjoint", "literals", "texts", "trusted", "within"]
 
 _SCALARS = frozenset({"str", "int", "bool", "float", "bytes", "None"})
 _LISTS = frozenset({"list", "Sequence", "Iterable", "Collection"})
@@ -31,6 +31,12 @@ def literals(kind: str) -> list[object]:
     """The values of every `Literal[...]` in a type."""
     tree = _parsed(kind)
     return [value for member in members(tree) for value in _values(member)] if tree is not None else []
+
+
+def texts(kind: str) -> set[str] | None:
+    """The members of a union as text, or None where it is not understood."""
+    tree = _parsed(kind)
+    return {ast.unparse(member) for member in members(tree)} if tree is not None else None
 
 
 def disjoint(given: str, wanted: str, catalogue: Catalogue) -> bool:
