@@ -4,17 +4,15 @@ Run it with: affidavit run examples/electron_dependencies.py --mount app=FILE --
 """
 
 rows = []
-async for page in df.db.app.modules.pages(where={"path": main, "kind": "javascript-module"}):
+async for page in df.db.app.modules.pages(where={"path": main, "status": "external"}):
     for number, row in enumerate(page.rows):
-        identity = row["identity"]
-        if identity["strategy"] == "unresolved-module" and identity["status"] == "external":
-            rows.append(
-                {
-                    "package": identity["key"].removeprefix("external:"),
-                    "sites": row["sites"],
-                    "evidence": f"{page.evidence_id}#/rows/{number}",
-                }
-            )
+        rows.append(
+            {
+                "package": row["identity"]["key"].removeprefix("external:"),
+                "sites": row["sites"],
+                "evidence": f"{page.evidence_id}#/rows/{number}",
+            }
+        )
 
 rows.sort(key=lambda row: (-row["sites"], row["package"]))
 df.answer(

@@ -6,6 +6,7 @@ analysed artifact) and `locks/`. Delete it and everything that was recorded is g
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import sys
@@ -23,7 +24,7 @@ from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import JsonValue, Record, Subject
 from affidavit.extensions import Progress, load_analyzers
 from affidavit.mounts.mounted import Mounted, mounts_of, parse_mount
-from affidavit.mounts.python import load_functions
+from affidavit.mounts.python import module_namespace
 from affidavit.namespaces.operation import Namespace
 from affidavit.policy import Grant
 from affidavit.runtime.catalogue import Catalogue
@@ -109,7 +110,7 @@ class Workspace:
         """
         name, uri = parse_mount(spec)
         if uri.startswith(_PYTHON):
-            load_functions(
+            module_namespace(
                 name, uri.removeprefix(_PYTHON)
             )  # what cannot be loaded is refused now, not when called
             mounted = Mounted(name=name, kind="python", uri=uri)
@@ -232,7 +233,7 @@ class Workspace:
                 detail = f"facts version {loaded.version}"
                 findings.append(Finding(name=f"analyzer {point.name}", ok=True, detail=detail))
         # What one engine lacks is told and not decisive by itself: `engine auto` sums it up.
-        probed = (*CPythonEngine.probe(), *MontyEngine.probe())
+        probed = [*await asyncio.to_thread(CPythonEngine.probe), *await asyncio.to_thread(MontyEngine.probe)]
         findings += [replace(finding, decisive=False) for finding in probed]
         for wanted in ("cpython", "monty", "auto"):
             try:
@@ -258,7 +259,7 @@ class Workspace:
             if mounted.artifact:
                 databases[mounted.name] = self._datasets.namespace(_place(mounted), progress)
             else:
-                tools[mounted.name] = load_functions(mounted.name, mounted.uri.removeprefix(_PYTHON))
+                tools[mounted.name] = module_namespace(mounted.name, mounted.uri.removeprefix(_PYTHON))
                 origin = f"mount {mounted.name}"
                 grants.append(Grant(effect="external", pattern=f"tool.{mounted.name}.*", origin=origin))
         return Catalogue.of(

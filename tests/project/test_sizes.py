@@ -66,7 +66,7 @@ def test_the_broker_is_read_in_one_sitting() -> None:
 
 def test_every_top_level_name_is_a_room() -> None:
     names = {path.stem if path.is_file() else path.name for path in SOURCE.iterdir()}
-    assert names - {"__init__", "__pycache__", "py"} <= ROOMS
+    assert names - {"__init__", "__main__", "__pycache__", "py", "py.typed"} <= ROOMS
     assert not [name(path) for path in MODULES if path.stem in ("utils", "util", "helpers", "common", "misc")]
 
 

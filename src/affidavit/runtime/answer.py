@@ -126,7 +126,7 @@ def read_answer(
     reason = _text("reason", arguments.get("reason"))
     value = arguments.get("value")
     return Answer(
-        status=cast(AnswerStatus, status),
+        status=status,
         value=value,
         evidence=tuple(dict.fromkeys(citations)),
         implicit=implicit,
@@ -134,7 +134,7 @@ def read_answer(
         coverage=coverage,
         missing=tuple(_texts("missing", arguments.get("missing") or [])),
         reason=reason,
-        quality_warnings=tuple(_warnings(cast(AnswerStatus, status), value, reason, coverage, records)),
+        quality_warnings=tuple(_warnings(status, value, reason, coverage, records)),
         script=script,
         confidence=_weakest(records),
     )

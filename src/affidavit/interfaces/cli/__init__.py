@@ -73,8 +73,9 @@ def _parse(tokens: Sequence[str]) -> int:
     app = App(name="affidavit", help_format="plaintext", version_flags=[], result_action="return_value")
     groups = {name: App(name=name, help=text, help_format="plaintext") for name, text in _GROUPS.items()}
     for name, (target, text) in COMMANDS.items():
-        parent = groups[name[0]] if len(name) > 1 else app
-        parent.command(f"{_HERE}.{target}", name=name[-1], help=text)
+        *above, own = name
+        parent = groups[above[0]] if above else app
+        parent.command(f"{_HERE}.{target}", name=own, help=text)
     for group in groups.values():
         app.command(group)
     result = app(tokens, exit_on_error=False, print_error=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import orjson
 from cyclopts import Parameter
@@ -62,7 +62,7 @@ def call(
             raise UsageError(
                 "usage", "--args is not a JSON object", hint="for example --args '{\"limit\": 10}'"
             )
-        arguments = {**whole, **arguments}
+        arguments = cast("dict[str, Any]", whole) | arguments
 
     async def body() -> CallResult:
         async with Workspace.open(

@@ -16,7 +16,7 @@ __all__ = ["answer_text", "diagnostics_text", "error_text", "value_text"]
 
 def value_text(value: JsonValue) -> str:
     """A value: a list of like mappings as a table, a flat mapping as two columns, anything else as JSON."""
-    value = values.plain(value)
+    value: Any = values.plain(value)
     if isinstance(value, list) and value and all(_flat(item) for item in cast("list[Any]", value)):
         rows = cast("list[dict[str, Any]]", value)
         columns = list(dict.fromkeys(name for row in rows for name in row))
