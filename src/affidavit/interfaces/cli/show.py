@@ -16,15 +16,14 @@ __all__ = ["answer_text", "diagnostics_text", "error_text", "value_text"]
 
 def value_text(value: JsonValue) -> str:
     """A value: a list of like mappings as a table, a flat mapping as two columns, anything else as JSON."""
-    value: Any = values.plain(value)
-    if isinstance(value, list) and value and all(_flat(item) for item in cast("list[Any]", value)):
-        rows = cast("list[dict[str, Any]]", value)
-        columns = list(dict.fromkeys(name for row in rows for name in row))
-        return lines(rows, columns)
-    if _flat(value) and value:
-        rows = [{"name": name, "value": item} for name, item in cast("dict[str, Any]", value).items()]
-        return lines(rows, ["name", "value"])
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    shown: Any = values.plain(value)
+    if isinstance(shown, list) and shown and all(map(_flat, cast("list[Any]", shown))):
+        rows = cast("list[dict[str, Any]]", shown)
+        return lines(rows, list(dict.fromkeys(name for row in rows for name in row)))
+    if _flat(cast("object", shown)) and shown:
+        pairs = cast("dict[str, Any]", shown).items()
+        return lines([{"name": name, "value": item} for name, item in pairs], ["name", "value"])
+    return orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
 
 
 def _flat(value: object) -> bool:
