@@ -425,7 +425,7 @@ SNIPPETS: tuple[Snippet, ...] = _snippets(
             return "lookup"
         except ZeroDivisionError as error:
             return str(error)
-    [name_of(lambda: {}["a"]), name_of(lambda: [][0]), name_of(lambda: 1 // 0), name_of(lambda: 7)]
+    [name_of(lambda: {}["a"]), name_of(lambda: [][0]), name_of(lambda: 1 / 0), name_of(lambda: 7)]
 
     ### exception cause
     try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import binascii
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
 import orjson
 from pydantic_monty import (
+    NOT_HANDLED,
     AsyncFunctionSnapshot,
     AsyncFutureSnapshot,
     AsyncMontySession,
@@ -18,10 +17,12 @@ from pydantic_monty import (
     MontyComplete,
 )
 
+from affidavit.errors import AffidavitError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import CallFailed, CallHandler, CallResult, CallReturned, Program, ScriptCall
 
+from ._clock import Clock
 from ._rewrite import Place
 
 __all__ = ["Drive", "Output"]
@@ -71,9 +72,8 @@ class Drive:
         self._limits = program.limits
         self._handler = handler
         self._sites = sites
-        self._clock = program.clock
+        self._clock = Clock(program.clock)
         self._calls = 0
-        self._iterations: Counter[tuple[str, int]] = Counter()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ambiguous: set[str] = set()
         self._waiting: dict[int, asyncio.Task[Any]] = {}
@@ -115,7 +115,7 @@ class Drive:
         concurrent = name in ("_affidavit_call", "asyncio.sleep") and not snapshot.allow_eager_await
         if not concurrent:
             return await snapshot.resume_auto()
-        work = self.call(*snapshot.args) if name == "_affidavit_call" else self._sleep(snapshot.args[0])
+        work = self.call(*snapshot.args) if name == "_affidavit_call" else self._sleep(*snapshot.args)
         call_id = snapshot.call_id
         task = self._spawn(work)
         self._waiting[call_id] = task
@@ -153,22 +153,34 @@ class Drive:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def call(self, path: str, arguments: Mapping[str, Any], site: int) -> Any:
+    async def call(self, path: str, arguments: Mapping[str, Any], site: int, iteration: int) -> Any:
         """Make one call of the script and return its value as the sandbox takes it.
 
         Raises:
             binascii.Incomplete: the call failed; the exception that stands for `df.Error` in the sandbox.
         """
-        self._calls += 1
         place = self._sites[site]
-        iteration = self._iterations[path, site]
-        self._iterations[path, site] += 1
-        encoded: dict[str, JsonValue] = {name: values.encode(value) for name, value in arguments.items()}
+        try:
+            encoded: dict[str, JsonValue] = values.encode(dict(arguments))
+        except AffidavitError as error:
+            raise self._failed(
+                error.code, f"argument of df.{path}: {error.message}", error.hint, error.details
+            ) from None
+        size = len(orjson.dumps(encoded))
+        if size > self._limits.argument_bytes:
+            problem = (
+                f"the arguments of df.{path} are {size} bytes, the limit is {self._limits.argument_bytes}"
+            )
+            raise self._failed("budget-exceeded", problem, "pass less at once, or in several calls", {})
+        self._calls += 1
+        if self._calls > self._limits.calls:
+            problem = f"the run made more than {self._limits.calls} calls"
+            raise self._failed("budget-exceeded", problem, "make fewer calls, or raise the limit", {})
         call = ScriptCall(
             path=path, arguments=encoded, line=place.line, column=place.column, iteration=iteration
         )
-        result = self._refused(call) or await self._spawn(self._handle(call))
-        self._clock = max(self._clock, result.completed)
+        result = await self._spawn(self._handle(call))
+        self._clock.advance_to(result.completed)
         if isinstance(result, CallFailed):
             raise binascii.Incomplete(self._remember(result))
         return decoded(result)
@@ -176,32 +188,22 @@ class Drive:
     async def _handle(self, call: ScriptCall) -> CallResult:
         return await self._handler(call)
 
-    def _refused(self, call: ScriptCall) -> CallFailed | None:
-        if self._calls > self._limits.calls:
-            return self._exceeded(
-                f"more than {self._limits.calls} calls", "make fewer calls, or raise the limit"
-            )
-        for name, value in call.arguments.items():
-            if len(orjson.dumps(value)) > self._limits.argument_bytes:
-                problem = (
-                    f"argument {name} of df.{call.path} has more than {self._limits.argument_bytes} bytes"
-                )
-                return self._exceeded(problem, "pass less at once")
-        return None
-
-    def _exceeded(self, message: str, hint: str) -> CallFailed:
-        return CallFailed(
-            code="budget-exceeded",
+    def _failed(
+        self, code: str, message: str, hint: str, details: Mapping[str, JsonValue]
+    ) -> binascii.Incomplete:
+        failure = CallFailed(
+            code=code,
             message=message,
             hint=hint,
             retryable=False,
-            details={},
-            completed=self._clock,
+            details=details,
+            completed=self._clock.seconds(),
         )
+        return binascii.Incomplete(self._remember(failure))
 
     def _remember(self, failure: CallFailed) -> str:
         """The text of the exception; its other fields are looked up by that text when the script asks."""
-        text = failure.message
+        text = f"{failure.code}: {failure.message}" + (f" ({failure.hint})" if failure.hint else "")
         known = self.failures.setdefault(text, failure)
         if _fields(known) != _fields(failure):
             self._ambiguous.add(text)
@@ -220,24 +222,28 @@ class Drive:
 
     async def _system(self, *, name: str, args: tuple[Any, ...], **_: Any) -> Any:
         """The frozen clock, and waiting. Everything else of the system is not there."""
-        from pydantic_monty import NOT_HANDLED
-
         match name:
             case "time.time":
-                return self._clock
+                return self._clock.read(args[0] if args else "time.time")
             case "datetime.now":
-                zone: tzinfo | None = args[0] if args else None
-                now = datetime.fromtimestamp(self._clock, zone or UTC)
-                return now if zone else now.replace(tzinfo=None)
+                return self._clock.now(args[0] if args else None)
             case "date.today":
-                return datetime.fromtimestamp(self._clock, UTC).date()
+                return self._clock.today()
             case "time.sleep" | "asyncio.sleep":
-                return await self._sleep(args[0])
+                return await self._sleep(*args)
+            case "os.getenv":
+                return args[1] if len(args) > 1 else None
+            case "os.environ":
+                return {}
             case _:
                 return NOT_HANDLED
 
-    async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds))
+    async def _sleep(self, seconds: float, result: Any = None) -> Any:
+        end = self._clock.seconds() + seconds
+        await asyncio.sleep(seconds)
+        if seconds > 0:
+            self._clock.advance_to(end)
+        return result
 
 
 def _fields(failure: CallFailed) -> dict[str, JsonValue]:

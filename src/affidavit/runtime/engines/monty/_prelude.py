@@ -28,7 +28,7 @@ def _affidavit_boot(
     type=type, isinstance=isinstance, len=len, getattr=getattr, setattr=setattr, hasattr=hasattr, id=id, list=list,
     dict=dict, str=str, repr=repr, set=set, zip=zip, tuple=tuple, frozenset=frozenset, int=int, float=float,
     bool=bool, bytes=bytes, ValueError=ValueError, TypeError=TypeError, AttributeError=AttributeError,
-    SystemExit=SystemExit, RuntimeError=RuntimeError, max=max,
+    SystemExit=SystemExit, round=round, format=format,
 ):
     class _AffidavitNamespace:
         pass
@@ -37,10 +37,11 @@ def _affidavit_boot(
         pass
 
     nothing = type(None)
+    wide = _dec.Context(prec=400)
     exact = [str, int, float, bool, nothing, bytes, _dt.datetime, _dt.date, _dec.Decimal]
     coroutine = "coroutine"
-    state = {"created": 0, "kept": None}
-    pending = {}
+    state = {"kept": None}
+    sites = {}
     structs = {}
     operations = {}
     namespaces = {}
@@ -94,11 +95,11 @@ def _affidavit_boot(
 
     def foreign(item, kind, path):
         name = kind.__name__
-        if name == coroutine and path == "$" and len(pending) > 0:
-            refuse("call-not-awaited", path, "the value is a call that was never awaited")
+        if name == coroutine and len(unawaited()) > 0:
+            refuse("call-not-awaited", path, "a call that was never awaited")
         if kind is _AffidavitNamespace or kind is _AffidavitPages:
             name = "namespace" if kind is _AffidavitNamespace else "pages"
-        refuse("value-unsupported", path, name + " is no value that records can hold")
+        refuse("value-unsupported", path, "a value of type " + name)
 
     def note(value, depth):
         """Remember the mappings of a result whose keys may be read as attributes."""
@@ -107,12 +108,28 @@ def _affidavit_boot(
             for key in value:
                 note(value[key], depth + 1)
 
-    async def run(number, leaf, arguments, site):
-        pending.pop(number, None)
-        value = await _call(leaf["$call"], arguments, site)
+    def begin(leaf, site):
+        """Count one call at its site; the site's record is [path, site, created, started]."""
+        key = (leaf["$call"], site)
+        if key not in sites:
+            sites[key] = [leaf["$call"], site, 0, 0]
+        sites[key][2] += 1
+        return sites[key]
+
+    def unawaited():
+        return [[entry[0], entry[1]] for entry in sites.values() if entry[3] < entry[2]]
+
+    async def run(leaf, entry, iteration, arguments):
+        entry[3] += 1
+        check(leaf, arguments)
+        value = await _call(leaf["$call"], arguments, entry[1], iteration)
         if leaf.get("struct"):
             note(value, 0)
         return value
+
+    def check(leaf, arguments):
+        for key in arguments:
+            measure(arguments[key], limits["argument_bytes"], False)
 
     def bind(leaf, args, kwargs):
         names = leaf["parameters"]
@@ -131,26 +148,32 @@ def _affidavit_boot(
             if key not in names:
                 raise TypeError("df." + name + "() got an unexpected keyword argument " + repr(key))
             bound[key] = kwargs[key]
-        for key in bound:
-            measure(bound[key], limits["argument_bytes"], False)
         return bound
 
     def operation(leaf, site):
         kind = leaf["kind"]
         if kind == "sync":
             def call(*args, **kwargs):
-                return _sync(leaf["$call"], bind(leaf, args, kwargs), site)
+                bound = bind(leaf, args, kwargs)
+                entry = begin(leaf, site)
+                entry[3] += 1
+                check(leaf, bound)
+                value = _sync(leaf["$call"], bound, site, entry[2] - 1)
+                if type(value) is dict:
+                    structs[id(value)] = True
+                return value
         elif kind == "pages":
             def call(*args, **kwargs):
                 pages = _AffidavitPages()
-                pages.state = [leaf, bind(leaf, args, kwargs), site, None, False]
+                bound = bind(leaf, args, kwargs)
+                entry = begin(leaf, site)
+                pages.state = [leaf, bound, entry, entry[2] - 1, None, False]
                 return pages
         else:
             def call(*args, **kwargs):
                 bound = bind(leaf, args, kwargs)
-                state["created"] += 1
-                pending[state["created"]] = [leaf["$call"], site]
-                return run(state["created"], leaf, bound, site)
+                entry = begin(leaf, site)
+                return run(leaf, entry, entry[2] - 1, bound)
         operations[id(call)] = [call, leaf]
         return call
 
@@ -186,6 +209,8 @@ def _affidavit_boot(
         if type(value) is dict:
             if id(value) in structs and name in value:
                 return value[name]
+            if id(value) in structs:
+                raise AttributeError("no key " + repr(name) + "; there are: " + ", ".join([str(key) for key in value]))
             raise AttributeError("'dict' object has no attribute " + repr(name))
         if isinstance(value, failure) and name in ("code", "message", "hint", "retryable", "details"):
             return _fields(str(value), name)
@@ -193,24 +218,60 @@ def _affidavit_boot(
             return "Error"
         return getattr(value, name)
 
+    def get_by_name(value, name, *default):
+        if type(value) is dict or isinstance(value, failure):
+            try:
+                return get(value, name)
+            except AttributeError:
+                if len(default) == 0:
+                    raise
+                return default[0]
+        return getattr(value, name, *default)
+
+    def has(value, name):
+        if type(value) is dict or isinstance(value, failure):
+            try:
+                get(value, name)
+            except AttributeError:
+                return False
+            return True
+        return hasattr(value, name)
+
+    def rounded(number, digits=None):
+        """`round`, correctly rounded: monty's own scales by powers of ten and is off in the last place."""
+        if type(number) is not float or digits is None or not isinstance(digits, int):
+            return round(number) if digits is None else round(number, digits)
+        if number != number or number - number != 0.0 or digits > 340:
+            return number
+        if digits >= 0:
+            return float(format(number, "." + str(digits) + "f"))
+        exact = _dec.Decimal(number)
+        step = _dec.Decimal("1E" + str(-digits))
+        return float(exact.quantize(step, rounding=_dec.ROUND_HALF_EVEN, context=wide))
+
     async def advance(pages):
         """Fetch the next page; False when none follows."""
-        leaf, arguments, site, page, done = pages.state
+        leaf, arguments, entry, iteration, page, done = pages.state
         if done:
             return False
-        if page is not None:
-            if page["page"]["exhausted"] or page["page"]["next_cursor"] is None:
-                pages.state[4] = True
+        if page is None:
+            entry[3] += 1
+        else:
+            cursor = page["page"]["next_cursor"]
+            if cursor is None:
+                pages.state[5] = True
                 return False
             following = {}
             for key in arguments:
-                if key not in ("cursor", "offset"):
+                if key != "offset":
                     following[key] = arguments[key]
-            following["cursor"] = page["page"]["next_cursor"]
+            following["cursor"] = cursor
             arguments = following
-        state["created"] += 1
-        page = await run(state["created"], leaf, arguments, site)
-        pages.state[3] = page
+        pages.state[1] = arguments
+        pages.state[3] = iteration + 1
+        page = await run(leaf, entry, iteration, arguments)
+        entry[3] -= 1
+        pages.state[4] = page
         return True
 
     def iterate(value):
@@ -221,7 +282,7 @@ def _affidavit_boot(
         return value
 
     def current(pages):
-        return pages.state[3]
+        return pages.state[4]
 
     def keep(value):
         state["kept"] = value
@@ -238,19 +299,19 @@ def _affidavit_boot(
         raise SystemExit("" if code is None else str(code))
 
     def ended():
-        return [[pending[number] for number in pending], _clock.process_time()]
+        return [unawaited(), _clock.process_time()]
 
     root = namespace(tree, 0)
     root.Error = failure
-    return [root, at, get, advance, iterate, current, keep, kept, result, leave, ended]
+    return [root, at, get, get_by_name, has, rounded, advance, iterate, current, keep, kept, result, leave, ended]
 
 
 [
-    df, _affidavit_at, _affidavit_get, _affidavit_advance, _affidavit_iterate, _affidavit_current, _affidavit_keep,
+    df, _affidavit_at, _affidavit_get, _affidavit_getattr, _affidavit_hasattr, _affidavit_round, _affidavit_advance, _affidavit_iterate, _affidavit_current, _affidavit_keep,
     _affidavit_kept, _affidavit_result, _affidavit_leave, _affidavit_ended,
 ] = _affidavit_boot(
     _affidavit_tree, _affidavit_limits, _affidavit_carrier.Incomplete, _affidavit_call, _affidavit_sync,
     _affidavit_fields, _affidavit_datetime, _affidavit_decimal, _affidavit_time,
 )
 exit = quit = _affidavit_leave
-'''.replace("DEPTH", "3")
+'''.replace("DEPTH", "2")

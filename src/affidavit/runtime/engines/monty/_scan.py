@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["Function", "Scan", "bound_names", "call_line", "chain"]
+__all__ = ["Function", "Place", "Scan", "bound_names", "call_place", "chain"]
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -26,11 +27,24 @@ def chain(node: ast.expr) -> list[str] | None:
     return names[::-1]
 
 
-def call_line(node: ast.Call) -> int:
-    """The line that CPython reports for a call: of the called name, where a chain runs over several lines."""
-    if isinstance(node.func, ast.Attribute):
-        return node.func.end_lineno or node.lineno
-    return node.lineno
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in the caller's script: 1-based line, 0-based column in UTF-8 bytes, as `ast` counts."""
+
+    line: int
+    column: int
+
+
+def call_place(node: ast.Call) -> Place:
+    """The place that CPython reports for a call: the called name, where a method chain runs over several lines."""
+    function = node.func
+    unpacked = any(isinstance(argument, ast.Starred) for argument in node.args) or any(
+        keyword.arg is None for keyword in node.keywords
+    )
+    if isinstance(function, ast.Attribute) and not unpacked and function.end_lineno != function.lineno:
+        end = function.end_col_offset or 0
+        return Place(line=function.end_lineno or node.lineno, column=end - len(function.attr.encode()))
+    return Place(line=node.lineno, column=node.col_offset)
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
@@ -130,6 +144,18 @@ class Scan:
         if names is None or names[0] not in self.imported:
             return None
         return ".".join([self.imported[names[0]], *names[1:]])
+
+    def is_immediate(self, node: ast.expr) -> bool:
+        """Whether an expression is a call that `df` answers at once, such as `df.answer(...)`."""
+        if not isinstance(node, ast.Call) or self.rebinds_df:
+            return False
+        names = chain(node.func) or []
+        leaf = self._tree.get(names[1]) if len(names) == 2 and names[0] == "df" else None
+        return isinstance(leaf, dict) and leaf.get("kind") == "sync"
+
+    def is_error(self, function: ast.expr) -> bool:
+        """Whether an expression is `df.Error`."""
+        return not self.rebinds_df and chain(function) == ["df", "Error"]
 
     def leaves_script(self, function: ast.expr) -> bool:
         """Whether a callee is `sys.exit`."""

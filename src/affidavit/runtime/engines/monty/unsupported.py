@@ -1,19 +1,52 @@
-"""What of a script monty cannot run as Python means it."""
+"""What of a script monty cannot run as Python means it, found before anything runs.
+
+Two kinds of findings: what monty would refuse or fail at by itself, and what it would silently do *differently*. The
+second kind matters more, and is why the rules lean towards refusing: another engine runs what is refused here.
+"""
 
 from __future__ import annotations
+
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
 from affidavit.evidence.record import JsonValue
 
+from . import _rules_lazy, _rules_names, _rules_order, _rules_regex, _rules_syntax
+from ._context import Context, Unsupported
+from ._rewrite import rewrite
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsupported:
-    line: int
-    column: int
-    construct: str
-    message: str
+__all__ = ["Unsupported", "unsupported"]
+
+_Rule: TypeAlias = Callable[[Context, ast.AST], Iterator[Unsupported]]
+
+_RULES: tuple[_Rule, ...] = (
+    _rules_syntax.check,
+    _rules_names.check,
+    _rules_lazy.check,
+    _rules_order.check,
+    _rules_regex.check,
+)
 
 
 def unsupported(source: str, tree: Mapping[str, JsonValue]) -> list[Unsupported]:
-    return []
+    """Every construct of a script that monty cannot run as Python means it, in the order of the script.
+
+    Args:
+        source: the script; text that is not Python gives nothing here, because that is not for an engine to say.
+        tree: the callable names below `df`, as in `Program`.
+    """
+    try:
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    try:
+        context = Context(module, tree)
+        found = [finding for node in ast.walk(module) for rule in _RULES for finding in rule(context, node)]
+        if not found:
+            rewrite(module, tree)
+    except RecursionError:
+        return [Unsupported(line=1, column=0, construct="nesting", message="the script is nested too deeply")]
+    except ValueError as error:
+        return [Unsupported(line=1, column=0, construct="rewriting", message=str(error))]
+    return sorted(found, key=lambda finding: (finding.line, finding.column))
