@@ -58,7 +58,7 @@ class Catalogue:
     Attributes:
         exported: for each module, in the given order, the names that it offers to scripts.
         paths: how scripts reach a class (`df.db.app.modules`), where exactly one chain of properties leads there.
-        namespaces: the classes that some chain of properties leads to.
+        namespaces: the classes that some chain of properties below `df` leads to.
     """
 
     classes: Mapping[str, StubClass]
@@ -86,7 +86,7 @@ class Catalogue:
             functions=reader.functions,
             exported=exported,
             paths={name: found[0] for name, found in paths.items() if len(found) == 1},
-            namespaces=frozenset(paths),
+            namespaces=frozenset(name for name, found in paths.items() if found[0].partition(".")[0] == "df"),
         )
 
     def lineage(self, name: str) -> Iterator[StubClass]:
@@ -100,10 +100,13 @@ class Catalogue:
                 pending += current.bases
 
     def attributes(self, name: str) -> list[str]:
-        """The public attributes of a class: fields, properties and methods. Empty for dictionaries."""
+        """The public attributes of a class: fields, properties and methods. Empty for dictionaries.
+
+        What it has from private classes of the stubs is left out: it helps nobody who looks for a name.
+        """
         found: dict[str, None] = {}
         for one in self.lineage(name):
-            if not one.is_dict:
+            if not one.is_dict and (one.name == name or not one.name.startswith("_")):
                 found.update(dict.fromkeys([*one.fields, *one.methods]))
         return [attribute for attribute in found if not attribute.startswith("_")]
 

@@ -107,10 +107,9 @@ class Script:
         """Every binding of the name in any scope."""
         return [binding for scope in self._all for binding in scope.bound.get(name, ())]
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Every name that the script binds anywhere."""
-        return frozenset(self._names)
+    def visible(self, scope: Scope) -> list[str]:
+        """The names that are bound in a scope or around it."""
+        return [name for around in scope.chain() for name in around.bound]
 
     def only_binding(self, name: ast.Name) -> Binding | None:
         """The binding of a name that is bound exactly once where it is used and shared with no other scope."""

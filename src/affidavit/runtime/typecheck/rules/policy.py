@@ -60,10 +60,14 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
     """
     judged: list[Diagnostic] = []
     lacking = _lacking(findings)
+    unknown = [_node(case, finding) for finding in findings if finding.rule == "unknown-argument"]
+    misnamed = {case.script.parent(node) for node in unknown if node is not None}
     for finding in findings:
         if finding.severity > _WARNING or finding.rule in _IGNORED:
             continue
-        node = case.script.at(finding.line, finding.column, finding.end_line, finding.end_column)
+        node = _node(case, finding)
+        if finding.rule == "missing-argument" and node in misnamed:
+            continue  # the misspelt argument is the missing one
         rule = _RULES.get(finding.rule)
         if rule is None and any(module in uri for uri, _ in finding.related for module in modules):
             rule = _SIGNATURES.get(finding.rule)
@@ -74,6 +78,10 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
             proof = None
         judged.append(_diagnostic(case, finding, node, proof))
     return judged
+
+
+def _node(case: Case, finding: Finding) -> Node:
+    return case.script.at(finding.line, finding.column, finding.end_line, finding.end_column)
 
 
 def _lacking(findings: Sequence[Finding]) -> dict[tuple[int, int], set[str]]:
@@ -139,7 +147,10 @@ def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
         or guarded(case.script, node, "NameError", "UnboundLocalError")
     ):
         return None
-    meant = suggest.name(node.id, case.script, case.catalogue)
+    if any(one.how != "needs" for one in case.script.bindings_everywhere(node.id)):
+        return _Proof(message=f"`{node.id}` is not defined here: another scope binds it")
+    visible = [name for name in case.script.visible(case.script.scope(node)) if name != node.id]
+    meant = suggest.name(node.id, visible, case.catalogue)
     return _Proof(message=f"`{node.id}` is not defined", suggestion=meant)
 
 
@@ -186,7 +197,7 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
     if guarded(case.script, node, "KeyError", "LookupError"):
         return None
     keys = case.catalogue.keys(row)
-    near = _meant(finding) or suggest.close(key, keys)
+    near = suggest.close(key, keys) or _meant(finding)
     if near is None and not case.catalogue.is_closed(row):
         return None  # a foreign schema names what there is, and forbids nothing else: only a misspelling is certain
     return _Proof(message=f"no key {key!r} in {row}; it has: {suggest.listing(keys)}", suggestion=near)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
-from affidavit.runtime.typecheck.scopes import Script
 
 __all__ = ["close", "listing", "name"]
 
@@ -31,13 +30,16 @@ def close(word: str, candidates: Iterable[str]) -> str | None:
     return inside[0] if len(inside) == 1 else None
 
 
-def name(word: str, script: Script, catalogue: Catalogue) -> str | None:
-    """What an unknown name probably stands for: a name of the script or host, a builtin, a missing import."""
+def name(word: str, visible: Iterable[str], catalogue: Catalogue) -> str | None:
+    """What an unknown name probably stands for: a visible name, one of the host's, a builtin, a missing import."""
     if word in sys.stdlib_module_names:
         return f"import {word}"
-    own = [*script.names, *catalogue.values, *catalogue.functions]
-    public = [builtin for builtin in dir(builtins) if not builtin.startswith("_")]
-    return close(word, own) or close(word, public)
+    near = close(word, [*visible, *catalogue.values, *catalogue.functions])
+    if near is not None:
+        return near
+    # Short builtins resemble much: only a slip of one or two letters counts.
+    public = [one for one in dir(builtins) if not one.startswith("_") and abs(len(one) - len(word)) <= 1]
+    return next(iter(difflib.get_close_matches(word, public, n=1, cutoff=0.75)), None)
 
 
 def listing(candidates: Iterable[str]) -> str:
