@@ -48,8 +48,22 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
-    """What the process printed; it must have ended well."""
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    return out
+def finish(*processes: subprocess.Popen[str]) -> list[str]:
+    """What the processes printed; all of them must have ended well."""
+    ends = [process.communicate(timeout=60) for process in processes]
+    for process, (_, errors) in zip(processes, ends, strict=True):
+        assert process.returncode == 0, errors
+    return [out for out, _ in ends]
+
+
+def start_together(code: str, arguments: list[tuple[object, ...]]) -> list[subprocess.Popen[str]]:
+    """Start processes that print a line when they are ready, and let them go on when all of them are."""
+    processes = [start(code, *it) for it in arguments]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return processes

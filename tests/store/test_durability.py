@@ -20,7 +20,7 @@ from affidavit.errors import FailedError, NotFoundError, UsageError, Verificatio
 from affidavit.evidence.identity import record_id
 from affidavit.store import Store
 
-from .samples import event, finish, record, start
+from .samples import event, finish, record, start, start_together
 
 APPEND_500 = """
 name = sys.argv[2]
@@ -40,16 +40,7 @@ def integrity(root: Path) -> str:
 
 
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
-    processes = [start(APPEND_500, tmp_path, name) for name in ("a", "b")]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        finish(process)
+    finish(*start_together(APPEND_500, [(tmp_path, "a"), (tmp_path, "b")]))
     with Store.open(tmp_path) as store:
         for name in ("a", "b"):
             assert [it.data["n"] for it in store.events.of_session(name)] == list(range(500))
@@ -60,6 +51,19 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
         assert len(store.evidence.list(1000)) == 500
         assert store.evidence.damaged() == []
     assert integrity(tmp_path) == "ok"
+
+
+def test_the_log_is_folded_in_beside_the_writer(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        before = (tmp_path / "store.sqlite").stat().st_size
+        for number in range(1100):
+            store.append(event(data={"n": number}))
+        store.close()
+        assert (tmp_path / "store.sqlite").stat().st_size > before
+        assert not (tmp_path / "store.sqlite-wal").exists()
+    assert "affidavit-checkpoint" not in {it.name for it in threading.enumerate()}
+    with Store.open(tmp_path) as store:
+        assert [it.data["n"] for it in store.events.of_session("s1")] == list(range(1100))
 
 
 def test_threads_share_one_store(tmp_path: Path) -> None:
@@ -130,18 +134,9 @@ with Store.open(root / "new" / "workspace") as store:
 
 
 def test_four_processes_make_one_new_workspace(tmp_path: Path) -> None:
-    for attempt in range(3):
+    for attempt in range(4):
         root = tmp_path / str(attempt)
-        processes = [start(OPEN_NEW, root, number) for number in range(4)]
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        for process in processes:
-            finish(process)
+        finish(*start_together(OPEN_NEW, [(root, number) for number in range(4)]))
         with Store.open(root / "new" / "workspace", create=False) as store:
             assert sorted(store.events.sessions()) == ["0", "1", "2", "3"]
             assert len(store.evidence.list()) == 1
@@ -272,7 +267,7 @@ def test_an_unwritable_folder_is_a_clear_error() -> None:
         for name in ("", "below"):
             root = Path(folder, f"closed{name}")
             root.mkdir()
-            assert finish(start(READ_ONLY, root, name)) == "store-unwritable\n"
+            assert finish(start(READ_ONLY, root, name)) == ["store-unwritable\n"]
 
 
 def fill(store: Store, limit: int) -> None:
@@ -376,7 +371,7 @@ store.close()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_may_not_use_the_store_of_its_parent(tmp_path: Path) -> None:
-    assert finish(start(FORKED, tmp_path)) == "2\n"
+    assert finish(start(FORKED, tmp_path)) == ["2\n"]
 
 
 def test_a_record_that_cannot_be_hashed_stores_nothing(tmp_path: Path) -> None:

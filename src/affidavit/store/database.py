@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from affidavit.errors import FailedError, NotFoundError, VerificationError
+from affidavit.store._checkpoint import Checkpointer
 from affidavit.store._faults import database_error, file_error
 from affidavit.store._schema import APPLICATION_ID, SCHEMA, VERSION
 
@@ -33,19 +34,22 @@ BUSY_SECONDS: Final = 10.0
 """How long a writer waits for the others."""
 
 _PAGE_BYTES: Final = 2048  # an append touches about five pages: small pages make the log a third shorter
-_CHECKPOINT_PAGES: Final = 2000
+_CHECKPOINT_PAGES: Final = 16_000  # the writer folds the log in itself when the thread could not keep up
 _LOG_BYTES: Final = 64 << 20  # what the log file is cut back to after a reader let it grow
 _RETRY_SECONDS: Final = 0.005
 
 
 class Database:
-    """A workspace database: a connection that writes, and one that reads. Safe to use from several threads."""
+    """A workspace database: a connection that writes, one that reads. Safe to use from several threads."""
 
-    def __init__(self, path: Path, writer: sqlite3.Connection, reader: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, writer: sqlite3.Connection, reader: sqlite3.Connection, checkpointer: Checkpointer
+    ) -> None:
         self.path = path
         self._writer = writer
         self._cursor = writer.cursor()
         self._reader = reader
+        self._checkpointer = checkpointer
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._process = os.getpid()
@@ -67,13 +71,15 @@ class Database:
             _initialise(connections[0], path, busy_seconds)
             connections.append(_connect(path, busy_seconds))
             connections[1].execute("PRAGMA query_only = ON")
+            connections.append(_connect(path, busy_seconds))
         except BaseException as error:
             for connection in connections:
                 connection.close()
             if isinstance(error, sqlite3.Error):
                 raise database_error(error, path) from None
             raise
-        return cls(path, *connections)
+        writer, reader, third = connections
+        return cls(path, writer, reader, Checkpointer(third))
 
     def write(self, work: Callable[[sqlite3.Cursor], T]) -> T:
         """Run `work` in one transaction: all of it is stored when this returns, or nothing when it raises.
@@ -94,6 +100,7 @@ class Database:
                 if isinstance(error, sqlite3.Error):
                     raise database_error(error, self.path) from None
                 raise
+            self._checkpointer.count()
             return result
 
     def read(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -119,6 +126,7 @@ class Database:
                 return
             self._closed = True
             if os.getpid() == self._process:
+                self._checkpointer.close()
                 self._reader.close()
                 self._writer.close()
 
@@ -160,9 +168,13 @@ def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=128
     )
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -188,8 +200,16 @@ def _initialise(connection: sqlite3.Connection, path: Path, busy_seconds: float)
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of the file, 0 for an empty one."""
-    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+    alone = not connection.in_transaction
+    if alone:
+        connection.execute("BEGIN")  # one moment for all three: another process may be making the tables
+    try:
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+        [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    finally:
+        if alone:
+            connection.execute("COMMIT")
     if application == APPLICATION_ID and 1 <= version <= VERSION:
         return version
     if application == APPLICATION_ID and version > VERSION:
@@ -199,7 +219,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             hint="upgrade affidavit, or use another workspace folder",
             details={"path": str(path), "found": version, "supported": VERSION},
         )
-    if connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():
+    if tables:
         raise VerificationError(
             "store-damaged",
             f"{path} is a database of something else",
