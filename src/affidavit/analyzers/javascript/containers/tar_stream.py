@@ -131,6 +131,9 @@ class TarStream:
             for _ in self.chunks():
                 pass
             self._skip_padding()
+        # The checksum of the gzip stream comes last: without it the members may be anything.
+        while self._stream.take(_READ):
+            pass
 
     def chunks(self) -> Iterator[bytes]:
         """What is left of the current member's bytes."""

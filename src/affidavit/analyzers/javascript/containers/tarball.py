@@ -78,6 +78,9 @@ class TarballContainer:
     def _settle(self) -> tuple[Entry, ...]:
         """The entries under their final names, without directories that hold something."""
         top = _top_folder(self._found)
+        self._limitations = [
+            limitation(one.code, one.place.removeprefix(top), one.message) for one in self._limitations
+        ]
         kept: list[Entry] = []
         parents = {parent for path in self._found for parent in _parents(path)}
         for path in sorted(self._found):
