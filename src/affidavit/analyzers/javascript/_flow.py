@@ -16,7 +16,7 @@ from typing import Final
 
 from tree_sitter import Node
 
-from affidavit.analyzers.javascript._literals import COMMENTS, argument, literal, name_text, operand
+from affidavit.analyzers.javascript._literals import COMMENTS, argument, literal, operand, source_of, spelling
 from affidavit.analyzers.javascript.scope import FUNCTIONS, Names
 from affidavit.analyzers.javascript.syntax import Frame, Nearest
 
@@ -213,7 +213,7 @@ class Flow:
         Where `await` cannot be an operator, in a plain function of a script, it is the name it seems to be.
         """
         callee = call.node.child_by_field_name("function")
-        if callee is None or callee.type != "identifier" or callee.text != b"await":
+        if callee is None or callee.type != "identifier" or source_of(callee, self._data) != b"await":
             return False
         function = self._function.of(call)
         return function is None or any(child.type == "async" for child in function.node.children)
@@ -266,15 +266,20 @@ class Flow:
         if self.awaits(call):
             return _At(at.value, call, arguments.start, True) if _is_last(at.frame, arguments) else None
         first = argument(call.node, 0)
-        if at.value in _PROMISES and first is not None and first.id == at.frame.id and _is_interop(call):
+        if (
+            at.value in _PROMISES
+            and first is not None
+            and first.id == at.frame.id
+            and _is_interop(call, self._data)
+        ):
             return replace(at, frame=call)
         return None
 
     def _member(self, at: _At, parent: Frame) -> _At | None:
         member = parent.node.child_by_field_name("property")
-        if at.frame.field != "object" or member is None or member.text is None:
+        if at.frame.field != "object" or member is None:
             return None
-        return _member_of(at, parent, name_text(member.text))
+        return _member_of(at, parent, spelling(member, self._data))
 
     def _subscript(self, at: _At, parent: Frame) -> _At | None:
         if at.frame.field != "object":
@@ -290,7 +295,7 @@ class Flow:
         if at.frame.field != "value" or target is None:
             return
         if target.type == "identifier":
-            self.store(name_text(target.text or b""), target.start_byte, at.value)
+            self.store(spelling(target, self._data), target.start_byte, at.value)
         elif target.type == "object_pattern":
             for child in target.named_children:
                 self._declared_member(child, at.value)
@@ -303,29 +308,29 @@ class Flow:
             key, held = child.child_by_field_name("key"), child.child_by_field_name("value")
         if key is None or held is None or held.type not in _STORABLE:
             return
-        member = literal(key, self._data) if key.type == "string" else name_text(key.text or b"")
-        self.store_member(name_text(held.text or b""), held.start_byte, value, member or "")
+        member = literal(key, self._data) if key.type == "string" else spelling(key, self._data)
+        self.store_member(spelling(held, self._data), held.start_byte, value, member or "")
 
     def _is_this_file(self, node: Node | None) -> bool:
         """Whether an argument of `createRequire` names the file that it stands in."""
         node = operand(node)
         if node is None:
             return False
-        return (node.type == "identifier" and node.text == b"__filename") or is_import_meta(
-            node, b"url", b"filename"
-        )
+        if node.type == "identifier":
+            return source_of(node, self._data) == b"__filename"
+        return is_import_meta(node, self._data, b"url", b"filename")
 
 
-def is_import_meta(node: Node | None, *members: bytes) -> bool:
+def is_import_meta(node: Node | None, data: bytes, *members: bytes) -> bool:
     """Whether an expression is `import.meta.<member>`, for one of these members."""
     node = operand(node)
     if node is None or node.type != "member_expression":
         return False
     owner, member = operand(node.child_by_field_name("object")), node.child_by_field_name("property")
     is_meta = (
-        owner is not None and owner.type == "meta_property" and (owner.text or b"").startswith(b"import")
+        owner is not None and owner.type == "meta_property" and source_of(owner, data).startswith(b"import")
     )
-    return is_meta and member is not None and member.text in members
+    return is_meta and member is not None and source_of(member, data) in members
 
 
 def _member_of(at: _At, parent: Frame, member: str | None) -> _At | None:
@@ -338,8 +343,8 @@ def _is_last(frame: Frame, parent: Frame) -> bool:
     return bool(expressions) and expressions[-1].id == frame.id
 
 
-def _is_interop(call: Frame) -> bool:
+def _is_interop(call: Frame, data: bytes) -> bool:
     callee = operand(call.node.child_by_field_name("function"))
     if callee is not None and callee.type == "member_expression":
         callee = callee.child_by_field_name("property")
-    return callee is not None and (callee.text or b"").decode("utf-8", "replace") in _INTEROP
+    return callee is not None and spelling(callee, data) in _INTEROP

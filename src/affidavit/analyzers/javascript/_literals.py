@@ -7,7 +7,7 @@ from typing import Final
 
 from tree_sitter import Node
 
-__all__ = ["COMMENTS", "argument", "literal", "name_text", "operand"]
+__all__ = ["COMMENTS", "argument", "literal", "name_text", "operand", "source_of", "spelling", "string_value"]
 
 _ESCAPE: Final = re.compile(
     r"\\(?:u\{(?P<braced>[0-9a-fA-F]+)\}|u(?P<unit>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
@@ -41,10 +41,15 @@ def literal(node: Node | None, data: bytes) -> str | None:
     node = operand(node)
     if node is None or node.type not in {"string", "template_string"}:
         return None
-    template = node.type == "template_string"
-    if template and any(child.type == "template_substitution" for child in node.named_children):
+    if any(child.type == "template_substitution" for child in node.named_children):
         return None
-    text = data[node.start_byte + 1 : node.end_byte - 1].decode("utf-8", "replace")
+    return string_value(source_of(node, data))
+
+
+def string_value(token: bytes) -> str | None:
+    """The value of a string or template token, its quotes included; None when an escape in it is malformed."""
+    template = token.startswith(b"`")
+    text = token[1:-1].decode("utf-8", "replace")
     if template and "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
@@ -72,6 +77,16 @@ def argument(call: Node, index: int) -> Node | None:
     if len(given) <= index or any(child.type == "spread_element" for child in given[: index + 1]):
         return None
     return given[index]
+
+
+def source_of(node: Node, data: bytes) -> bytes:
+    """The bytes of a node, which a tree that was parsed through a callback does not know itself."""
+    return data[node.start_byte : node.end_byte]
+
+
+def spelling(node: Node, data: bytes) -> str:
+    """The name that an identifier spells."""
+    return name_text(source_of(node, data))
 
 
 def name_text(raw: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from tree_sitter import Node
 
-from affidavit.analyzers.javascript._literals import COMMENTS, name_text
+from affidavit.analyzers.javascript._literals import COMMENTS, spelling
 from affidavit.analyzers.javascript.syntax import Frame, Nearest, walk
 
 __all__ = ["Statements", "bound_names", "declared_by", "import_names"]
@@ -125,7 +125,7 @@ def declared_by(frame: Frame, awaits: Callable[[Frame], bool]) -> Frame | None:
     return None
 
 
-def bound_names(pattern: Node | None) -> list[str]:
+def bound_names(pattern: Node | None, data: bytes) -> list[str]:
     """The names that a declarator's pattern binds, in source order."""
     if pattern is None:
         return []
@@ -141,7 +141,7 @@ def bound_names(pattern: Node | None) -> list[str]:
     leaves = (
         node for node in walk(pattern, enter) if node.type in _BINDING_LEAVES and node.id not in defaults
     )
-    return [name_text(leaf.text or b"") for leaf in leaves]
+    return [spelling(leaf, data) for leaf in leaves]
 
 
 def import_names(clause: Node | None) -> list[tuple[Node | None, Node]]:

@@ -1,18 +1,38 @@
-"""Telling TypeScript's type-only references from those that run.
+"""What the grammar of TypeScript does not read, and telling references that are erased from those that run.
 
-The grammar has no node for the type `import("m").T`: it reads it as a call in the place of a type.
+The grammar has no node for the type `import("m").T`. It reads some of them as calls in the place of a type and fails on
+`import("m").T<U>`, `import("m").T[]` and many more, which declaration files are full of. So each `import("m")` is
+replaced by an identifier of the same length before parsing: a name is read rightly both as a type and as an expression,
+no offset moves, and where it stands says which of the two it was.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Final
 
 from tree_sitter import Node
 
+from affidavit.analyzers.javascript._literals import source_of, string_value
 from affidavit.analyzers.javascript.syntax import Frame
 
-__all__ = ["is_type_import", "is_type_only"]
+__all__ = ["Mask", "is_type_only", "is_type_position", "mask_imports"]
 
+_SPACE: Final = rb"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\r\n]*[\r\n])*+"
+_IMPORT: Final = re.compile(
+    rb"import"
+    + _SPACE
+    + rb"\("
+    + _SPACE
+    + rb"(\"(?:[^\"\\\r\n]|\\.)*+\"|'(?:[^'\\\r\n]|\\.)*+')"
+    + _SPACE
+    + rb",?"
+    + _SPACE
+    + rb"\)",
+    re.DOTALL,
+)
+_NAME_BEFORE: Final = re.compile(rb"[\w$\x80-\xff]")
 _TYPE_PARENTS: Final = frozenset(
     {
         "adding_type_annotation",
@@ -54,37 +74,51 @@ _TYPE_PARENTS: Final = frozenset(
     }
 )
 _CASTS: Final = frozenset({"as_expression", "satisfies_expression"})
+_PATHS: Final = frozenset({"member_expression", "subscript_expression", "nested_identifier"})
 
 
-def is_type_only(declaration: Node) -> bool:
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """One `import("m")` that was replaced by a name."""
+
+    start: int
+    end: int
+    specifier: str | None
+
+
+def mask_imports(data: bytes) -> tuple[bytes, tuple[Mask, ...]]:
+    """The file with every `import("m")` replaced by a name, and where. What stands in strings or comments, too."""
+    masks: list[Mask] = []
+    masked = bytearray(data)
+    for match in _IMPORT.finditer(data):
+        start, end = match.span()
+        if start and _NAME_BEFORE.match(data, start - 1):
+            continue
+        masks.append(Mask(start, end, string_value(match[1])))
+        masked[start:end] = b"_" * (end - start)
+    return (bytes(masked), tuple(masks)) if masks else (data, ())
+
+
+def is_type_only(declaration: Node, data: bytes) -> bool:
     """Whether an import or export declaration says `type`.
 
     The grammar does not know `export type * from` and marks its `type` as an error.
     """
     return any(
-        child.type == "type" or (child.is_error and child.text == b"type") for child in declaration.children
+        child.type == "type" or (child.is_error and source_of(child, data) == b"type")
+        for child in declaration.children
     )
 
 
-def is_type_import(call: Frame) -> bool:
-    """Whether `import(...)` stands where TypeScript expects a type."""
-    frame, parent = call, call.parent
-    while parent is not None and parent.type in {"member_expression", "subscript_expression"}:
-        if frame.start != parent.start:
-            return False
+def is_type_position(name: Frame) -> bool:
+    """Whether a name stands where TypeScript expects a type, alone or as the start of a path."""
+    if name.type == "type_identifier":
+        return True
+    frame, parent = name, name.parent
+    while parent is not None and parent.is_in(_PATHS) and frame.start == parent.start:
         frame, parent = parent, parent.parent
     if parent is None:
         return False
     if parent.is_in(_CASTS):
         return frame.id != parent.node.named_children[0].id
-    if parent.type == "binary_expression":
-        return _is_misread_type_argument(frame, parent)
     return parent.is_in(_TYPE_PARENTS)
-
-
-def _is_misread_type_argument(frame: Frame, comparison: Frame) -> bool:
-    """`f<import("m")>(x)` is misread as two comparisons; a promise is never meaningfully compared with `<` or `>`."""
-    operator = comparison.node.child_by_field_name("operator")
-    if operator is None:
-        return False
-    return operator.type == (">" if frame.field == "left" else "<")

@@ -32,7 +32,7 @@ computed and None, and still a site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from tree_sitter import Node, Tree
@@ -48,9 +48,9 @@ from affidavit.analyzers.javascript._facts import (
     Span,
 )
 from affidavit.analyzers.javascript._flow import Flow, Site, Value, is_import_meta
-from affidavit.analyzers.javascript._literals import argument, literal, name_text, operand
+from affidavit.analyzers.javascript._literals import argument, literal, operand, source_of, spelling
 from affidavit.analyzers.javascript._statements import Statements, bound_names, declared_by, import_names
-from affidavit.analyzers.javascript._types import is_type_import, is_type_only
+from affidavit.analyzers.javascript._types import Mask, is_type_only, is_type_position, mask_imports
 from affidavit.analyzers.javascript.languages import LanguageName
 from affidavit.analyzers.javascript.scope import Names
 from affidavit.analyzers.javascript.syntax import Frame, Lines, error_ranges, parse
@@ -89,8 +89,9 @@ def extract(
     encoding, invalid_at = _encoding(data)
     if encoding == "utf-16":
         return FileFacts(language=language, encoding=encoding, invalid_at=invalid_at, size=len(data))
-    tree = parse(data, language, should_stop=should_stop)
-    extraction = _Extraction(data, tree, language)
+    masked, masks = mask_imports(data) if language in {"typescript", "tsx"} else (data, ())
+    tree = parse(masked, language, should_stop=should_stop)
+    extraction = _Extraction(data, tree, masks)
     return FileFacts(
         language=language,
         encoding=encoding,
@@ -114,9 +115,9 @@ def _encoding(data: bytes) -> tuple[Encoding, int | None]:
 class _Extraction:
     """One file while its sites are collected."""
 
-    def __init__(self, data: bytes, tree: Tree, language: LanguageName) -> None:
+    def __init__(self, data: bytes, tree: Tree, masks: Sequence[Mask]) -> None:
         self._data = data
-        self._typescript = language in {"typescript", "tsx"}
+        self._masks = masks
         self._names = Names(data, tree)
         self._flow = Flow(data, self._names)
         self._statements = Statements()
@@ -136,13 +137,15 @@ class _Extraction:
         for leaf in self._names.tokens("export"):
             if leaf.parent is not None and leaf.parent.type == "export_statement":
                 self._export(leaf.parent)
+        for mask, leaf in self._names.at(self._masks):
+            self._masked_import(mask, leaf)
         self._start_free_names()
         self._follow()
         return tuple(sorted(self._found, key=lambda found: (found.span.start.offset, -found.span.end.offset)))
 
     def _start_free_names(self) -> None:
         self._start_free("require", Value.REQUIRE)
-        if any(_is_member_of_module(leaf) for leaf in self._names.tokens("require")):
+        if any(_is_member_of_module(leaf, self._data) for leaf in self._names.tokens("require")):
             self._start_free("module", Value.COMMONJS_MODULE)
         if b"Worker" in self._data:
             self._start_free("Worker", Value.WORKER)
@@ -182,37 +185,42 @@ class _Extraction:
         specifier = literal(source, self._data)
         names = import_names(clause or equals)
         kind: ReferenceKind = "import"
-        if is_type_only(frame.node):
+        if is_type_only(frame.node, self._data):
             kind = "import-type"
         elif equals is not None:
             kind = "require"
         elif clause is None:
             kind = "side-effect-import"
-        self._add(kind, specifier, frame, bindings=[name_text(local.text or b"") for _, local in names])
+        self._add(kind, specifier, frame, bindings=[spelling(local, self._data) for _, local in names])
         library = self._flow.library(specifier)
         if library is not None:
             for member, local in names:
                 self._store(member, local, library)
 
     def _store(self, member: Node | None, local: Node, library: Value) -> None:
-        name = name_text(local.text or b"")
+        name = spelling(local, self._data)
         if member is None:
             self._flow.store(name, local.start_byte, library)
             return
-        imported = literal(member, self._data) if member.type == "string" else name_text(member.text or b"")
+        imported = literal(member, self._data) if member.type == "string" else spelling(member, self._data)
         self._flow.store_member(name, local.start_byte, library, imported or "")
 
     def _export(self, frame: Frame) -> None:
         source = frame.node.child_by_field_name("source")
         if source is not None:
-            kind: ReferenceKind = "import-type" if is_type_only(frame.node) else "export-from"
+            kind: ReferenceKind = "import-type" if is_type_only(frame.node, self._data) else "export-from"
             self._add(kind, literal(source, self._data), frame)
 
     def _import_call(self, frame: Frame) -> None:
-        specifier = literal(argument(frame.node, 0), self._data)
-        if self._typescript and is_type_import(frame):
-            self._add("import-type", specifier, frame)
-            return
+        self._dynamic_import(frame, literal(argument(frame.node, 0), self._data))
+
+    def _masked_import(self, mask: Mask, frame: Frame) -> None:
+        if is_type_position(frame):
+            self._add("import-type", mask.specifier, frame)
+        elif frame.type == "identifier":
+            self._dynamic_import(frame, mask.specifier)
+
+    def _dynamic_import(self, frame: Frame, specifier: str | None) -> None:
         self._add("dynamic-import", specifier, frame, bindings=self._bindings(frame))
         self._flow.start_import(frame, specifier)
 
@@ -229,7 +237,7 @@ class _Extraction:
                 workers.append(site)
             elif site.value is not Value.URL:
                 self._call(site)
-            elif is_import_meta(argument(site.frame.node, 1), b"url"):
+            elif is_import_meta(argument(site.frame.node, 1), self._data, b"url"):
                 assets[site.frame.id] = site
         for site in workers:
             self._worker(site, assets)
@@ -254,7 +262,7 @@ class _Extraction:
         if first is not None and assets.pop(first.id, None) is not None:
             self._expression("worker", self._first(first), site)
             return
-        specifier = None if _has_eval_option(site.frame.node) else literal(first, self._data)
+        specifier = None if _has_eval_option(site.frame.node, self._data) else literal(first, self._data)
         self._expression("worker", specifier, site, base="other")
 
     def _first(self, call: Node) -> str | None:
@@ -269,7 +277,9 @@ class _Extraction:
 
     def _bindings(self, frame: Frame) -> list[str]:
         declarator = declared_by(frame, self._flow.awaits)
-        return [] if declarator is None else bound_names(declarator.node.child_by_field_name("name"))
+        return (
+            [] if declarator is None else bound_names(declarator.node.child_by_field_name("name"), self._data)
+        )
 
     def _add(
         self,
@@ -294,17 +304,17 @@ class _Extraction:
         )
 
 
-def _is_member_of_module(leaf: Frame) -> bool:
+def _is_member_of_module(leaf: Frame, data: bytes) -> bool:
     if leaf.type != "property_identifier" or leaf.parent is None:
         return False
     owner = operand(leaf.parent.node.child_by_field_name("object"))
-    return owner is not None and owner.type == "identifier" and owner.text == b"module"
+    return owner is not None and owner.type == "identifier" and source_of(owner, data) == b"module"
 
 
-def _has_eval_option(node: Node) -> bool:
+def _has_eval_option(node: Node, data: bytes) -> bool:
     """Whether a worker of Node is given code instead of a place: `new Worker(code, { eval: true })`."""
     options = operand(argument(node, 1))
     if options is None or options.type != "object":
         return False
     keys = [pair.child_by_field_name("key") for pair in options.named_children if pair.type == "pair"]
-    return any(key is not None and (key.text or b"").strip(b"\"'") == b"eval" for key in keys)
+    return any(key is not None and source_of(key, data).strip(b"\"'") == b"eval" for key in keys)

@@ -14,9 +14,9 @@ of the surrounding function; here it belongs to its block, as in strict code).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from tree_sitter import Tree
 
@@ -90,6 +90,15 @@ _NAME_FROM: Final = re.compile(rb"(?:[\w$\x80-\xff]|\\u[0-9a-fA-F]{4}|\\u\{[0-9a
 _WORD: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
 _LONGEST_ESCAPED_NAME: Final = 256
 
+
+class _Place(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+_Span = TypeVar("_Span", bound=_Place)
 _Role: TypeAlias = Frame | Literal["write", "read"] | None
 
 
@@ -143,6 +152,14 @@ class Names:
             leaf = locator.leaf(start)
             if leaf.start == start and leaf.end == end:
                 yield leaf
+
+    def at(self, places: Sequence[_Span]) -> Iterator[tuple[_Span, Frame]]:
+        """The nodes that span exactly these places, which are given in source order; no node, no entry."""
+        locator = Locator(self._tree)
+        for place in places:
+            leaf = locator.leaf(place.start)
+            if leaf.start == place.start and leaf.end == place.end:
+                yield place, leaf
 
     def use(self, name: str) -> NameUse:
         """The variables called `name`."""
