@@ -99,13 +99,18 @@ def _raised(
     reason, details = _classify(name, message, failures)
     if "message" in details:
         message = details.pop("message")
-    kind = "Error" if name == _CARRIER else details.pop("type", name)
+    last = message
+    if name == _CARRIER:
+        details["type"] = "df.Error"
+    if "shown" in details:
+        message = details.pop("shown")
+    kind = details.pop("type", name)
     return reason, ScriptError(
         type=kind,
         message=message,
         line=shown.place.line if shown.place else None,
         column=shown.place.column if shown.place else None,
-        traceback=shown.text(f"{kind}: {message}" if message else kind),
+        traceback=shown.text(f"{kind}: {last}" if last else kind),
         **details,
     )
 
@@ -117,7 +122,12 @@ def _classify(name: str, message: str, failures: Mapping[str, CallFailed]) -> tu
         return _refused(code, path, problem)
     if name == _CARRIER and message in failures:
         failure = failures[message]
-        return "error", {"code": failure.code, "hint": failure.hint, "details": dict(failure.details)}
+        return "error", {
+            "code": failure.code,
+            "shown": failure.message,
+            "hint": failure.hint,
+            "details": dict(failure.details),
+        }
     match name:
         case "MemoryError":
             return "memory", {
@@ -130,7 +140,7 @@ def _classify(name: str, message: str, failures: Mapping[str, CallFailed]) -> tu
             return "exit", {
                 "code": "script-exit",
                 "message": f"the script called exit({message})",
-                "hint": "let the last expression be the value instead",
+                "hint": "end the script by reaching its end, or with a top-level return",
             }
         case "NotImplementedError" if "monty" in message:
             return "error", {"code": "engine-unsupported", "hint": "use --engine cpython"}
@@ -143,8 +153,8 @@ def _classify(name: str, message: str, failures: Mapping[str, CallFailed]) -> tu
 def _refused(code: str, path: str, problem: str) -> tuple[Reason, dict[str, Any]]:
     fields: dict[str, Any] = {
         "code": code,
-        "type": "UsageError",
-        "message": f"{problem} at {path}",
+        "type": "df.Error",
+        "message": f"the script's value: {problem} at {path}",
         "details": {"path": path},
     }
     if code == "value-too-large":
@@ -189,7 +199,7 @@ class _Traceback:
                 out.append(f"  [{len(frames) - _MAX_FRAMES} frames]")
                 continue
             place, function = frame
-            out.append(f'  File "script", line {place.line}, in {function}')
+            out.append(f'  File "<script>", line {place.line}, in {function}')
             if place.line <= len(self._lines):
                 out.append(f"    {self._lines[place.line - 1].strip()}")
         return "\n".join([*out, last])

@@ -40,7 +40,6 @@ def _affidavit_boot(
     wide = _dec.Context(prec=400)
     exact = [str, int, float, bool, nothing, bytes, _dt.datetime, _dt.date, _dec.Decimal]
     coroutine = "coroutine"
-    state = {"kept": None}
     sites = {}
     structs = {}
     operations = {}
@@ -96,7 +95,7 @@ def _affidavit_boot(
     def foreign(item, kind, path):
         name = kind.__name__
         if name == coroutine and len(unawaited()) > 0:
-            refuse("call-not-awaited", path, "a call that was never awaited")
+            refuse("value-unsupported", path, "a value of type coroutine (a call that was never awaited)")
         if kind is _AffidavitNamespace or kind is _AffidavitPages:
             name = "namespace" if kind is _AffidavitNamespace else "pages"
         refuse("value-unsupported", path, "a value of type " + name)
@@ -119,7 +118,7 @@ def _affidavit_boot(
     def unawaited():
         return [[entry[0], entry[1]] for entry in sites.values() if entry[3] < entry[2]]
 
-    async def run(leaf, entry, iteration, arguments):
+    async def _affidavit_run(leaf, entry, iteration, arguments):
         entry[3] += 1
         check(leaf, arguments)
         value = await _call(leaf["$call"], arguments, entry[1], iteration)
@@ -173,7 +172,7 @@ def _affidavit_boot(
             def call(*args, **kwargs):
                 bound = bind(leaf, args, kwargs)
                 entry = begin(leaf, site)
-                return run(leaf, entry, entry[2] - 1, bound)
+                return _affidavit_run(leaf, entry, entry[2] - 1, bound)
         operations[id(call)] = [call, leaf]
         return call
 
@@ -269,7 +268,7 @@ def _affidavit_boot(
             arguments = following
         pages.state[1] = arguments
         pages.state[3] = iteration + 1
-        page = await run(leaf, entry, iteration, arguments)
+        page = await _affidavit_run(leaf, entry, iteration, arguments)
         entry[3] -= 1
         pages.state[4] = page
         return True
@@ -284,31 +283,38 @@ def _affidavit_boot(
     def current(pages):
         return pages.state[4]
 
-    def keep(value):
-        state["kept"] = value
+    async def _affidavit_settle(value):
+        """The value itself; a coroutine of the script's own is run to its end first."""
+        if type(value).__name__ == coroutine and repr(value) != "<coroutine object _affidavit_run>":
+            return await value
         return value
 
     def result(value):
+        """The script's value, in a list so that None can be told from nothing."""
         measure(value, limits["result_bytes"], True)
-        return value
+        return [value]
 
-    def kept():
-        return result(state["kept"])
+    def returned(value):
+        return None if value is None else result(value)
 
     def leave(code=None):
-        raise SystemExit("" if code is None else str(code))
+        raise SystemExit("" if code is None else repr(code))
 
     def ended():
         return [unawaited(), _clock.process_time()]
 
     root = namespace(tree, 0)
     root.Error = failure
-    return [root, at, get, get_by_name, has, rounded, advance, iterate, current, keep, kept, result, leave, ended]
+    return [
+        root, at, get, get_by_name, has, rounded, advance, iterate, current, _affidavit_settle, result, returned, leave,
+        ended,
+    ]
 
 
 [
-    df, _affidavit_at, _affidavit_get, _affidavit_getattr, _affidavit_hasattr, _affidavit_round, _affidavit_advance, _affidavit_iterate, _affidavit_current, _affidavit_keep,
-    _affidavit_kept, _affidavit_result, _affidavit_leave, _affidavit_ended,
+    df, _affidavit_at, _affidavit_get, _affidavit_getattr, _affidavit_hasattr, _affidavit_round, _affidavit_advance,
+    _affidavit_iterate, _affidavit_current, _affidavit_settle, _affidavit_result, _affidavit_returned, _affidavit_leave,
+    _affidavit_ended,
 ] = _affidavit_boot(
     _affidavit_tree, _affidavit_limits, _affidavit_carrier.Incomplete, _affidavit_call, _affidavit_sync,
     _affidavit_fields, _affidavit_datetime, _affidavit_decimal, _affidavit_time,

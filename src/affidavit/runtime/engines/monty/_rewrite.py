@@ -16,17 +16,18 @@ import ast
 import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard, cast
+from typing import cast
 
 from affidavit.evidence.record import JsonValue
 
+from ._nodes import call, read, stored
 from ._scan import Place, Scan, call_place, chain
+from ._value import give_value
 
 __all__ = ["Origins", "Place", "Rewritten", "rewrite"]
 
 # Builtins that are ours in the sandbox: `getattr` for results, `round` because monty's is off in the last place.
 _REPLACED = ("getattr", "hasattr", "round")
-_ENTRIES = ("main", "run", "solve")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +81,14 @@ def rewrite(module: ast.Module, tree: Mapping[str, JsonValue]) -> Rewritten:
         RecursionError: the script is nested too deeply.
     """
     scan = Scan(module, tree)
+    give_value(module, scan)
     writer = _Writer(scan)
     changed = writer.visit(module)
-    _value(changed, scan)
     ast.fix_missing_locations(changed)
     text = ast.unparse(changed)
     if ast.dump(ast.parse(text)) != ast.dump(changed):
         raise ValueError("an expression does not survive rewriting")
     return Rewritten(text=text, sites=tuple(writer.sites), tree=changed)
-
-
-def _call(name: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
-    call = ast.Call(func=ast.Name(id=f"_affidavit_{name}", ctx=ast.Load()), args=list(arguments), keywords=[])
-    for node in ast.walk(call):
-        if isinstance(node, ast.expr) and not hasattr(node, "lineno"):
-            ast.copy_location(node, at)
-    return call
 
 
 class _Writer(ast.NodeTransformer):
@@ -113,6 +106,8 @@ class _Writer(ast.NodeTransformer):
         return ast.Constant(value=len(self.sites) - 1)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        if self._scan.module_of(node.func) == "asyncio.run" and not self._selfs:
+            return ast.copy_location(ast.Await(value=self.visit(node.args[0])), node)
         site = self._scan.site_of(node)
         leaves = self._scan.leaves_script(node.func)
         function = node.func
@@ -123,16 +118,16 @@ class _Writer(ast.NodeTransformer):
         node.args = [self.visit(argument) for argument in node.args]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
         if leaves:
-            node.func = ast.copy_location(ast.Name(id="_affidavit_leave", ctx=ast.Load()), node.func)
+            node.func = read("_affidavit_leave", node.func)
         elif site == "base" and isinstance(function, ast.Attribute):
-            function.value = _call("at", self._site(node), function.value, at=function.value)
+            function.value = call("at", self._site(node), function.value, at=function.value)
         elif site == "callee":
-            node.func = _call("at", self._site(node), node.func, at=node.func)
+            node.func = call("at", self._site(node), node.func, at=node.func)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in _REPLACED and isinstance(node.ctx, ast.Load) and node.id not in self._scan.bound:
-            return ast.copy_location(ast.Name(id=f"_affidavit_{node.id}", ctx=ast.Load()), node)
+            return read(f"_affidavit_{node.id}", node)
         return node
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
@@ -144,7 +139,7 @@ class _Writer(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or self._plain(node):
             return self.generic_visit(node)
         value = self.visit(node.value)
-        return ast.copy_location(_call("get", value, ast.Constant(value=node.attr), at=node), node)
+        return ast.copy_location(call("get", value, ast.Constant(value=node.attr), at=node), node)
 
     def _plain(self, node: ast.Attribute) -> bool:
         """Whether an attribute is certainly none of a result's or an error's: of a module, of `df`, of `self`."""
@@ -200,23 +195,31 @@ class _Writer(ast.NodeTransformer):
     def visit_AsyncFor(self, node: ast.AsyncFor) -> list[ast.stmt]:
         self._loops += 1
         name = f"_affidavit_pages{self._loops}"
-        pages = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), node)
+        pages = read(name, node)
         start = ast.Assign(
-            targets=[ast.copy_location(ast.Name(id=name, ctx=ast.Store()), node)],
-            value=_call("iterate", self.visit(node.iter), at=node.iter),
+            targets=[stored(name, node)],
+            value=call("iterate", self.visit(node.iter), at=node.iter),
         )
-        bind = ast.Assign(targets=[self.visit(node.target)], value=_call("current", pages, at=node.target))
+        bind = ast.Assign(targets=[self.visit(node.target)], value=call("current", pages, at=node.target))
         loop = ast.While(
-            test=ast.copy_location(ast.Await(value=_call("advance", pages, at=node.iter)), node.iter),
+            test=ast.copy_location(ast.Await(value=call("advance", pages, at=node.iter)), node.iter),
             body=[ast.copy_location(bind, node.target), *self._statements(node.body)],
             orelse=self._statements(node.orelse),
         )
         return [ast.copy_location(start, node), ast.copy_location(loop, node)]
 
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        if not self._scan.is_exit(raised):
+            return self.generic_visit(node)
+        given = node.exc.args if isinstance(node.exc, ast.Call) else []
+        leave = call("leave", *[self.visit(argument) for argument in given], at=node)
+        return ast.copy_location(ast.Expr(value=leave), node)
+
     def visit_Return(self, node: ast.Return) -> ast.AST:
         node.value = node.value and self.visit(node.value)
         if not self._selfs and node.value is not None:
-            node.value = _call("result", node.value, at=node.value)
+            node.value = call("returned", node.value, at=node.value)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -224,44 +227,3 @@ class _Writer(ast.NodeTransformer):
         self.generic_visit(node)
         self._selfs.pop()
         return node
-
-
-def _value(module: ast.Module, scan: Scan) -> None:
-    """Give the module its value: the last expression, a trailing assignment, or an uncalled entry function."""
-    last = module.body[-1] if module.body else None
-    if isinstance(last, ast.Expr):
-        last.value = _call("result", last.value, at=last.value)
-    elif _assigns(last):
-        last.value = _call("keep", last.value, at=last.value)
-        module.body.append(_expression(_call("kept", at=last), last))
-    elif isinstance(last, ast.AugAssign) and isinstance(last.target, ast.Name):
-        read = ast.copy_location(ast.Name(id=last.target.id, ctx=ast.Load()), last.target)
-        module.body.append(_expression(_call("result", read, at=last), last))
-    elif last is not None and (entry := _entry(scan)) is not None:
-        name = ast.copy_location(ast.Name(id=entry.name, ctx=ast.Load()), entry)
-        call: ast.expr = ast.copy_location(ast.Call(func=name, args=[], keywords=[]), entry)
-        if isinstance(entry, ast.AsyncFunctionDef):
-            call = ast.copy_location(ast.Await(value=call), entry)
-        module.body.append(_expression(_call("result", call, at=entry), entry))
-
-
-def _assigns(node: ast.stmt | None) -> TypeGuard[ast.Assign]:
-    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-
-
-def _expression(value: ast.expr, at: ast.AST) -> ast.Expr:
-    return ast.copy_location(ast.Expr(value=value), at)
-
-
-def _entry(scan: Scan) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """A defined `main`, `run` or `solve` that takes no argument and that nothing calls."""
-    for name in _ENTRIES:
-        function = scan.functions.get(name)
-        if function is not None and name not in scan.called and _callable_bare(function.args):
-            return function
-    return None
-
-
-def _callable_bare(arguments: ast.arguments) -> bool:
-    needed = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    return needed <= 0 and all(default is not None for default in arguments.kw_defaults)

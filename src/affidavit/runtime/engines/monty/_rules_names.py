@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Iterator
 
 from ._context import Context, Unsupported
+from ._scan import Function
 from ._tables import (
     ABSENT_ATTRIBUTES,
     BUILTIN_METHODS,
@@ -66,10 +67,19 @@ def _name(context: Context, node: ast.Name) -> Iterator[Unsupported]:
     name = context.builtin(node)
     if name is None or not isinstance(node.ctx, ast.Load):
         return
-    if name in REFUSED_BUILTINS:
+    if name == "SystemExit" and not _is_raised(context, node):
+        yield context.find(node, "SystemExit", "SystemExit can only be raised here; exit() does the same")
+    elif name in REFUSED_BUILTINS:
         yield context.find(node, "builtin", f"{name} is not there, or differs from Python's")
     elif name.startswith("__") and name != "__name__" and hasattr(builtins, name):
         yield context.find(node, "builtin", f"{name} is not there")
+
+
+def _is_raised(context: Context, node: ast.AST) -> bool:
+    parent = context.parent(node)
+    return isinstance(parent, ast.Raise) or (
+        isinstance(parent, ast.Call) and parent.func is node and isinstance(context.parent(parent), ast.Raise)
+    )
 
 
 def _attribute(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
@@ -127,7 +137,7 @@ def _call(context: Context, node: ast.Call) -> Iterator[Unsupported]:
         yield from _known_call(context, node, called)
     if isinstance(node.func, ast.Attribute):
         yield from _method_call(context, node, node.func)
-    elif (name := context.builtin(node.func)) is not None and _is_exception(name):
+    elif (name := context.builtin(node.func)) is not None and _is_exception(name) and name != "SystemExit":
         yield from _exception(context, node, name)
 
 
@@ -141,6 +151,9 @@ def _known_call(context: Context, node: ast.Call, called: str) -> Iterator[Unsup
                 yield context.find(node, "gather option", "asyncio.gather takes no keyword here")
             if not isinstance(context.parent(node), ast.Await):
                 yield context.find(node, "gather", "asyncio.gather must be awaited where it is called")
+        case "asyncio.run":
+            if any(isinstance(above, Function | ast.Lambda) for above in context.above(node)):
+                yield context.find(node, "asyncio.run", "asyncio.run inside a function; await it instead")
         case "json.dumps" | "json.loads":
             if keywords - {"indent", "sort_keys", "ensure_ascii", "separators", "skipkeys", "allow_nan"}:
                 yield context.find(node, "json option", f"{called} with an option that is not there")

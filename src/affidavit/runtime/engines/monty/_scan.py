@@ -153,6 +153,10 @@ class Scan:
         leaf = self._tree.get(names[1]) if len(names) == 2 and names[0] == "df" else None
         return isinstance(leaf, dict) and leaf.get("kind") == "sync"
 
+    def is_exit(self, node: ast.expr | None) -> bool:
+        """Whether an expression is the builtin `SystemExit`."""
+        return isinstance(node, ast.Name) and node.id == "SystemExit" and node.id not in self.bound
+
     def is_error(self, function: ast.expr) -> bool:
         """Whether an expression is `df.Error`."""
         return not self.rebinds_df and chain(function) == ["df", "Error"]
@@ -170,7 +174,9 @@ class Scan:
                 return None
             rooted = names is not None and names[0] == "df"
             return "base" if rooted or self.aliases else None
-        if not self.operation_names:
+        if not self.operation_names or (
+            isinstance(function, ast.Name) and function.id.startswith("_affidavit")
+        ):
             return None
         if (
             isinstance(function, ast.Name)

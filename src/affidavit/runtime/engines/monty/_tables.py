@@ -27,7 +27,7 @@ def _words(text: str) -> frozenset[str]:
 # Importable modules and the names in them that behave as in CPython. Left out on purpose although they are there:
 # names whose value differs (last digits of `math.gamma`, `sys.version`), and everything that asks the system.
 MODULES: Final[Mapping[str, frozenset[str]]] = {
-    "asyncio": _words("gather sleep"),
+    "asyncio": _words("gather run sleep"),
     "base64": _words(
         "a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode b32hexencode "
         "b64decode b64encode b85decode b85encode decodebytes encodebytes standard_b64decode "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import os
 import signal
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -15,6 +17,7 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError
 from affidavit.errors import AffidavitError, FailedError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.cpython.guest.script import compile_script
 from affidavit.runtime.engines.finding import Finding
 from affidavit.runtime.program import CallHandler, Limits, Program, RunOutcome, ScriptError
 
@@ -98,7 +101,11 @@ class MontyEngine:
         refused = unsupported(program.source, program.tree)
         if refused:
             return RunOutcome(reason="error", error=_refusal(refused[0]))
-        script = rewrite(ast.parse(_normalised(program.source)), program.tree)
+        try:
+            compile_script(program.source, "<script>")
+            script = rewrite(ast.parse(_normalised(program.source)), program.tree)
+        except (SyntaxError, ValueError) as error:
+            return RunOutcome(reason="error", error=_not_python(error, program.source))
         drive = Drive(program, handler, script.sites)
         try:
             inputs = {name: values.decode(value) for name, value in program.inputs.items()}
@@ -184,8 +191,16 @@ class _Run:
 
     async def _finished(self, raw: Any) -> RunOutcome:
         pending, seconds = await self._account()
+        if raw is None:
+            return RunOutcome(
+                reason="finished",
+                stdout=self._drive.output.text,
+                stdout_cut=self._drive.output.cut,
+                unawaited=pending,
+                cpu_seconds=seconds,
+            )
         try:
-            value, notes = plain_value(raw)
+            value, notes = plain_value(raw[0])
             encoded = orjson.dumps(values.encode(value))
         except AffidavitError as error:
             return self._ended("error", _of(error), pending, seconds)
@@ -193,8 +208,8 @@ class _Run:
             return self._ended("output", _too_large(self._program.limits), pending, seconds)
         return RunOutcome(
             reason="finished",
-            has_value=raw is not None,
-            value=encoded if raw is not None else None,
+            has_value=True,
+            value=encoded,
             stdout=self._drive.output.text,
             stdout_cut=self._drive.output.cut,
             notes=tuple(notes),
@@ -228,10 +243,8 @@ class _Run:
         """Kill the sandbox process: after a limit hit nothing is promised about it. The pool starts another."""
         process = self._session.worker_pid or self._process
         if process is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-            except ProcessLookupError:
-                pass
 
 
 def _normalised(source: str) -> str:
@@ -249,11 +262,30 @@ def _refusal(refused: Unsupported) -> ScriptError:
     )
 
 
+def _not_python(error: SyntaxError | ValueError, source: str) -> ScriptError:
+    """A script that is not Python, as CPython words it. The column is in UTF-8 bytes, as everywhere."""
+    if not isinstance(error, SyntaxError):
+        return ScriptError(code="script-syntax", type="SyntaxError", message=str(error))
+    column = None
+    lines = source.splitlines()
+    if error.lineno and error.offset and error.lineno <= len(lines):
+        column = len(lines[error.lineno - 1][: error.offset - 1].encode("utf-8", "surrogatepass"))
+    shown = "".join(traceback.format_exception_only(error))
+    return ScriptError(
+        code="script-syntax",
+        type=type(error).__name__,
+        message=error.msg,
+        line=error.lineno,
+        column=column,
+        traceback=shown,
+    )
+
+
 def _of(error: AffidavitError) -> ScriptError:
     return ScriptError(
         code=error.code,
-        type=type(error).__name__,
-        message=error.message,
+        type="df.Error",
+        message=f"the script's value: {error.message}",
         hint=error.hint,
         details=error.details,
     )
