@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +90,12 @@ def skip(reason: str) -> None:
 
 
 def other_python(version: str) -> str:
-    """An interpreter of this version, on the path or among those of pyenv."""
+    """An interpreter of this version, on the path or among those of pyenv; asked for its version."""
     places = [shutil.which(f"python{version}")]
     places += [str(path) for path in Path.home().glob(f".pyenv/versions/{version}*/bin/python{version}")]
     for place in places:
-        if place and subprocess.run([place, "-c", "pass"], capture_output=True).returncode == 0:
+        code = f"import sys; assert sys.version.startswith('{version}.')"
+        if place and subprocess.run([place, "-c", code], capture_output=True).returncode == 0:
             return place
     skip(f"no python{version} here")
     raise AssertionError
@@ -111,8 +111,20 @@ def uv() -> str:
 
 def remote(interpreter: list[str], root: Path, script: Path, **options: Any) -> list[str]:
     """Run the script through the command line of another interpreter."""
-    command = [*interpreter, "-m", "affidavit", "run", str(script), "--mount", f"app={APP}", "--workspace", str(root)]
-    done = subprocess.run([*command, "--engine", "cpython", "--json"], capture_output=True, text=True, **options)
+    command = [
+        *interpreter,
+        "-m",
+        "affidavit",
+        "run",
+        str(script),
+        "--mount",
+        f"app={APP}",
+        "--workspace",
+        str(root),
+    ]
+    done = subprocess.run(
+        [*command, "--engine", "cpython", "--json"], capture_output=True, text=True, **options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return [call["evidence_id"] for call in json.loads(done.stdout)["calls"]]
 
@@ -128,10 +140,9 @@ async def test_on_python_3_13(tmp_path: Path) -> None:
 
     install("venv", "--quiet", "--allow-existing", "--python", interpreter, str(venv))
     install("pip", "sync", "--quiet", "--python", str(made), "--require-hashes", *REQUIREMENTS)
-    install("pip", "install", "--quiet", "--python", str(made), "--no-deps", "--no-build-isolation", "-e", ".")
+    install(
+        "pip", "install", "--quiet", "--python", str(made), "--no-deps", "--no-build-isolation", "-e", "."
+    )
     (tmp_path / "script.py").write_text(SCRIPT)
     found = remote([str(made)], tmp_path / "b", tmp_path / "script.py")
     assert found == ids(await run(tmp_path / "a"))
-    version = subprocess.run([str(made), "-V"], capture_output=True, text=True, check=True).stdout
-    assert version.startswith("Python 3.13")
-    assert not version.endswith(sys.version.split()[0])

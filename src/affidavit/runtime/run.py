@@ -107,7 +107,8 @@ def runs_of(events: Iterable[StoredEvent]) -> list[RunView]:
         if event.run is None:
             continue
         if event.kind == "run-requested":
-            parts[event.run] = _Parts(requested=event, number=len(parts) + 1)
+            number = cast("dict[str, Any]", event.data)["number"]
+            parts[event.run] = _Parts(requested=event, number=number)
         elif event.run in parts:
             parts[event.run].add(event)
     return [part.view(run_id) for run_id, part in parts.items()]

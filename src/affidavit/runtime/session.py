@@ -126,17 +126,20 @@ class Session:
         encoded = {name: values.encode(value) for name, value in arguments.items()}
         return await self._broker.call(ScriptCall(path=path, arguments=encoded, line=0), ledger)
 
-    def recover(self) -> list[str]:
-        """Settle runs whose worker is gone as `orphaned`; returns their ids. Calls without an end become records.
+    def recover(self) -> str | None:
+        """Settle the last run as `orphaned` when its worker is gone; returns its id. Nothing is run again.
 
-        Only to be called with the session's lock held: an unsettled run of a session that nobody holds is lost.
+        Only to be called with the session's lock held: a run that is not settled while nobody holds the lock is lost.
+        Runs go one at a time and each start recovers first, so only the last can be open.
         """
-        orphans = [view for view in self.runs() if view.status == "running"]
-        for view in orphans:
-            for started in view.started:
-                self._unfinished(view, cast("dict[str, Any]", started.data))
-            self._log("run-settled", {"status": "orphaned", "has_value": False}, run=view.run_id)
-        return [view.run_id for view in orphans]
+        last = self._store.events.last(self.id, kind="run-requested")
+        if last is None or self._store.events.last(self.id, run=last.run, kind="run-settled") is not None:
+            return None
+        [view] = runs_of(self._store.events.of_run(last.run or ""))
+        for started in view.started:
+            self._unfinished(view, cast("dict[str, Any]", started.data))
+        self._log("run-settled", {"status": "orphaned", "has_value": False}, run=view.run_id)
+        return view.run_id
 
     def _unfinished(self, view: RunView, data: dict[str, Any]) -> None:
         name, version = data["producer"]
@@ -152,6 +155,10 @@ class Session:
         kept = {key: data[key] for key in ("operation", "line", "column", "iteration", "call", "contract")}
         kept |= {"status": "unfinished", "code": "", "duration_ms": None}
         self._log("call-recorded", kept, run=view.run_id, record=record)
+
+    def _next_number(self) -> int:
+        last = self._store.events.last(self.id, kind="run-requested")
+        return 1 if last is None else int(cast("dict[str, Any]", last.data)["number"]) + 1
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:
@@ -183,7 +190,7 @@ class Session:
         repaired = repair(source)
         run = Run(
             run_id=f"run_{secrets.token_hex(8)}",
-            number=len(self.runs()) + 1,
+            number=self._next_number(),
             session_id=self.id,
             status="rejected",
             notes=tuple(repaired.notes),
