@@ -187,6 +187,18 @@ def test_opening_gives_back_words_too(record: Record) -> None:
     assert from_json(to_json(record)) == record
 
 
+def test_names_and_words_that_are_not_utf_8() -> None:
+    odd = "na\udcefve.js"
+    record = full(limitations=(Limitation(code="encoding", place=odd, message="odd \ud800"),))
+    assert record_id(record) != record_id(full(limitations=(Limitation(code="encoding", place="naive.js"),)))
+    for back in (from_json(to_json(record)), open_sealed(seal(record).body, seal(record).notes)):
+        assert back.limitations == (Limitation(code="encoding", place=odd, message="odd ?"),)
+        assert record_id(back) == record_id(record)
+    failed = observation(outcome=replace(FAILURE, message="\ud800", hint="\udfff"))
+    assert record_id(failed) == record_id(observation(outcome=FAILURE))
+    assert from_json(to_json(failed)).outcome == replace(FAILURE, message="?", hint="?")
+
+
 def result_of(size: int) -> str:
     """Text whose canonical form has `size` bytes."""
     return "x" * (size - 2)
@@ -282,6 +294,8 @@ def spoil(path: str, value: Any) -> Any:
         ("coverage.examined", 1.0),
         ("coverage.bounds", {"x": "y"}),
         ("limitations.0.place", None),
+        ("limitations.0.place", {"$bytes": "aGk="}),
+        ("limitations.0.place", {"$text": "YQ=="}),
         ("id", "ev1_x"),
         ("script", 5),
     ],

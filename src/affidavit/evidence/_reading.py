@@ -8,6 +8,7 @@ from typing import Any
 from affidavit.errors import UsageError
 from affidavit.evidence._paths import path_of, type_of
 from affidavit.evidence.record import JsonValue
+from affidavit.evidence.values import decode
 
 __all__ = ["Reader"]
 
@@ -64,6 +65,14 @@ class Reader:
         if type_of(self.json) is not str:
             raise self.refuse("text")
         return self.json
+
+    def encoded_text(self) -> str:
+        """Text that may be tagged, because it has lone surrogates."""
+        try:
+            value = decode(self.json)
+        except UsageError:
+            value = None
+        return Reader(value, self._steps).text()
 
     def optional_text(self) -> str | None:
         return None if self.json is None else self.text()

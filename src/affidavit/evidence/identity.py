@@ -20,7 +20,7 @@ The projection is one JSON object with exactly these fields:
 | `authority`   | one of `record.Authority`                                                                         |
 | `confidence`  | `observed`, `derived` or `inferred`                                                               |
 | `coverage`    | `{"state", "selection", "examined", "omitted", "unknown", "bounds"}` or null                      |
-| `limitations` | `{"code", "place"}` each, sorted, each once                                                       |
+| `limitations` | `{"code", "place"}` each, sorted, each once; a place that is not UTF-8 is encoded (`values`)      |
 | `script`      | only in derivations: the script's digest, or null                                                 |
 
 Not in it, so that words and circumstances may change without changing any id: message and hint of a failure, message
@@ -56,7 +56,7 @@ from affidavit.evidence.record import (
     Success,
     Unfinished,
 )
-from affidavit.evidence.values import MAX_DEPTH
+from affidavit.evidence.values import MAX_DEPTH, encode
 
 __all__ = [
     "INLINE_BYTES",
@@ -150,11 +150,12 @@ def to_json(record: Record) -> JsonValue:
     else:
         outcome, _ = _outcome(record.outcome)
     if isinstance(record.outcome, Failure):
-        outcome["failure"] |= {"message": record.outcome.message, "hint": record.outcome.hint}
+        outcome["failure"] |= {"message": _words(record.outcome.message), "hint": _words(record.outcome.hint)}
     shape = _shape(record, outcome)
     shape["parents"] = list(record.parents)
     shape["limitations"] = [
-        {"code": it.code, "place": it.place, "message": it.message} for it in record.limitations
+        {"code": it.code, "place": encode(it.place), "message": _words(it.message)}
+        for it in record.limitations
     ]
     # Through the canonical form, so that the result is a fresh tree of exact JSON whatever the fields held.
     return CanonicalJson(canonical(shape, max_depth=MAX_DEPTH + _ENVELOPE)).value()
@@ -229,9 +230,8 @@ def _coverage(coverage: Coverage | None) -> JsonValue:
 def _limitations(limitations: tuple[Limitation, ...]) -> list[JsonValue]:
     if not limitations:
         return []
-    return [
-        {"code": code, "place": place} for code, place in sorted({(it.code, it.place) for it in limitations})
-    ]
+    pairs = sorted({(it.code, it.place) for it in limitations})
+    return [{"code": code, "place": encode(place)} for code, place in pairs]
 
 
 def _outcome(outcome: Outcome) -> tuple[Any, bytes | None]:
@@ -255,11 +255,16 @@ def _notes(record: Record) -> JsonValue:
     """Messages and hints by what they explain, or None. Limitations by their place in the sorted list."""
     notes: dict[str, JsonValue] = {}
     if isinstance(record.outcome, Failure) and (record.outcome.message or record.outcome.hint):
-        notes["failure"] = {"message": record.outcome.message, "hint": record.outcome.hint}
-    messages = {(it.code, it.place): it.message for it in reversed(record.limitations)}
+        notes["failure"] = {"message": _words(record.outcome.message), "hint": _words(record.outcome.hint)}
+    messages = {(it.code, it.place): _words(it.message) for it in reversed(record.limitations)}
     if any(messages.values()):
         notes["limitations"] = [messages[key] for key in sorted(messages)]
     return notes or None
+
+
+def _words(text: str) -> str:
+    """Text for people. It is not hashed, so lone surrogates of a foreign message may be replaced."""
+    return text.encode(errors="replace").decode()
 
 
 # ---- checking and reading ----
@@ -367,4 +372,4 @@ def _read_coverage(reader: Reader) -> Coverage | None:
 def _read_limitation(reader: Reader) -> Limitation:
     fields = reader.object(required=("code", "place"), optional=("message",))
     message = fields["message"].text() if "message" in fields else ""
-    return Limitation(code=fields["code"].text(), place=fields["place"].text(), message=message)
+    return Limitation(code=fields["code"].text(), place=fields["place"].encoded_text(), message=message)
