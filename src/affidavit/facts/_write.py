@@ -22,7 +22,7 @@ from affidavit.facts.spec import CollectionSpec, Scalar
 __all__ = ["FactFileWriter"]
 
 _BATCH_ROWS = 1000
-_BATCH_BYTES = 4 << 20
+_BATCH_BYTES = 1 << 20
 _MAX_DEPTH = 90
 """Levels of containers in a row: a page and its record add some, and must stay within the bound of values."""
 
@@ -105,10 +105,9 @@ class FactFileWriter:
         self._sinks = {name: _Sink(table) for name, table in self._tables.items()}
         # The file is nobody else's until it is sealed, so neither locks nor a journal protect it: a crash leaves a
         # file without a seal, which is never opened.
-        self._connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?nolock=1", uri=True, isolation_level=None, check_same_thread=False
-        )
+        uri = f"{path.absolute().as_uri()}?nolock=1"
         with self._writing():
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             for pragma in (
                 "journal_mode = OFF",
                 "synchronous = OFF",

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, NotRequired, Required, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from typing_extensions import ReadOnly, TypeAliasType
 
@@ -99,7 +110,7 @@ def _leaves(hint: Any) -> list[Any]:
     if isinstance(hint, TypeAliasType):
         return _leaves(hint.__value__)
     origin = get_origin(hint)
-    if origin in (NotRequired, Required, ReadOnly):
+    if origin in (NotRequired, Required, ReadOnly, Annotated):
         return _leaves(get_args(hint)[0])
     if origin in (Union, UnionType):
         return [leaf for member in get_args(hint) for leaf in _leaves(member)]

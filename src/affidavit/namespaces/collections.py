@@ -98,7 +98,7 @@ def _queries(spec: CollectionSpec) -> tuple[_Query, ...]:
         positional=True,
     )
     literal: Any = Literal
-    by: Any = literal[(*fields, None)]
+    by: Any = literal[tuple(fields)] | None if fields else None
     asked = (
         f"Fields for `where` and `by`: {', '.join(fields)}." if fields else "It has no fields to select by."
     )

@@ -39,7 +39,7 @@ from affidavit.facts.page import (
     PageInfo,
     Source,
 )
-from affidavit.namespaces._annotations import typed_dict, union
+from affidavit.namespaces._annotations import string_literal, typed_dict, union
 
 __all__ = ["StubTypes", "arguments_schema", "declarations", "json_schema"]
 
@@ -261,7 +261,7 @@ def _container(origin: Any) -> str:
 def _literal(value: object) -> str:
     if not isinstance(value, (str, int, bool, NoneType)):
         raise TypeError(f"Literal[{value!r}] cannot stand in a row")
-    return ascii(value)
+    return string_literal(value) if isinstance(value, str) else repr(value)
 
 
 def _doc(cls: type) -> str:
