@@ -194,6 +194,21 @@ async def test_a_result_that_records_cannot_hold_is_a_failed_call(store: Store) 
     assert calls.entries[0].status == "failed"
 
 
+async def test_a_failure_with_odd_details_is_recorded_all_the_same(store: Store) -> None:
+    def odd(deep: bool) -> None:
+        """Fails with details that JSON does not hold."""
+        raise FailedError("tool-failed", "no", details={"places": (1, 2)} if not deep else {"object": object()})
+
+    calls = ledger()
+    door = broker(store, operation(odd))
+    for deep in (False, True):
+        assert isinstance(await door.call(call("odd", deep=deep), calls), CallFailed)
+    outcomes = [store.evidence.get(entry.evidence_id).outcome for entry in calls.entries]
+    assert [isinstance(outcome, Failure) for outcome in outcomes] == [True, True]
+    assert isinstance(outcomes[0], Failure)
+    assert outcomes[0].details == {"places": [1, 2]}
+
+
 async def test_a_large_result_is_kept_as_a_blob_and_comes_back_whole(store: Store) -> None:
     def large() -> str:
         """Returns 200 KB."""

@@ -19,11 +19,11 @@ from affidavit.errors import AffidavitError, FailedError, NotFoundError, Refused
 from affidavit.evidence import values
 from affidavit.evidence.canonical import CanonicalJson, freeze
 from affidavit.evidence.identity import Sealed, seal
-from affidavit.evidence.record import Failure, JsonValue, Outcome, Record, Success, Unfinished
+from affidavit.evidence.record import Failure, JsonValue, Record, Unfinished
 from affidavit.namespaces.names import suggest
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Decision, Grant, decide, within_budget
-from affidavit.runtime.ledger import CallEntry, CallStatus, Ledger, failed, shown
+from affidavit.runtime.ledger import CallEntry, CallStatus, Ledger, failed, outcome_of, shown
 from affidavit.runtime.program import CallResult, CallReturned, ScriptCall
 from affidavit.store import Event, Store
 
@@ -81,7 +81,7 @@ class Broker:
             kind="observation",
             operation=operation.contract,
             parameters=parameters,
-            outcome=_outcome(end, result),
+            outcome=outcome_of(end, result),
             producer=operation.producer,
             authority=operation.authority,
             confidence=operation.confidence,
@@ -177,15 +177,6 @@ class Broker:
             data=site | data,
         )
         self._store.append(event, record=record)
-
-
-def _outcome(end: Reply | AffidavitError | None, result: CanonicalJson) -> Outcome:
-    if end is None:
-        return Unfinished()
-    if isinstance(end, AffidavitError):
-        details = values.encode(dict(end.details))
-        return Failure(code=end.code, details=details, message=end.message, hint=end.hint)
-    return Success(result=result)
 
 
 def _permit(decision: Decision, code: str) -> None:

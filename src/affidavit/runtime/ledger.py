@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from affidavit.errors import AffidavitError
+from affidavit.evidence import values
 from affidavit.evidence.canonical import CanonicalJson
-from affidavit.evidence.record import JsonValue
+from affidavit.evidence.record import Failure, JsonValue, Outcome, Success, Unfinished
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Budget, Spent
 from affidavit.runtime.program import CallFailed
 
-__all__ = ["CallEntry", "CallStatus", "Ledger", "failed", "shown"]
+__all__ = ["CallEntry", "CallStatus", "Ledger", "failed", "outcome_of", "shown"]
 
 CallStatus: TypeAlias = Literal["ok", "failed", "unfinished"]
 
@@ -67,6 +68,24 @@ class Ledger:
     def spent(self, now: float) -> Spent:
         """What is spent at `now`, seconds since the epoch."""
         return Spent(calls=self.dispatched, result_bytes=self.result_bytes, seconds=now - self.started)
+
+
+def outcome_of(end: Reply | AffidavitError | None, result: CanonicalJson) -> Outcome:
+    """How a call ended, for its record: with `result`, with an error, or (None) without an end that was seen."""
+    if end is None:
+        return Unfinished()
+    if isinstance(end, AffidavitError):
+        return Failure(code=end.code, details=_details(end), message=end.message, hint=end.hint)
+    return Success(result=result)
+
+
+def _details(error: AffidavitError) -> dict[str, JsonValue]:
+    try:
+        return values.encode(values.soften(dict(error.details))[0])
+    except (
+        AffidavitError
+    ) as unsupported:  # foreign code may put anything there; the failure is recorded all the same
+        return {"unsupported": unsupported.message}
 
 
 def shown(operation: Operation, result: CanonicalJson, reply: Reply, evidence_id: str) -> bytes:

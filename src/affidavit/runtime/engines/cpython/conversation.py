@@ -20,7 +20,7 @@ from affidavit.runtime.engines.cpython.guest.wire import (
     SECTIONS,
     SETTLED,
 )
-from affidavit.runtime.engines.cpython.inbound import Call, Done, Violation, read_call, read_done
+from affidavit.runtime.engines.cpython.inbound import Call, Done, ViolationError, read_call, read_done
 from affidavit.runtime.engines.cpython.process import Child, Ending
 from affidavit.runtime.program import (
     CallFailed,
@@ -46,7 +46,7 @@ _THREADS: Final = 256
 _EAGER: Final = sys.version_info >= (3, 12)
 
 _Stop: TypeAlias = Literal["wall", "cpu", "threads", "calls"]
-_End: TypeAlias = Done | Violation | _Stop | None
+_End: TypeAlias = Done | ViolationError | _Stop | None
 """The script's own account, a broken frame, a limit, or None when the child died."""
 
 
@@ -162,7 +162,7 @@ class Conversation:
         self._in += data
         try:
             self._read_frames()
-        except Violation as violation:
+        except ViolationError as violation:
             self._finish(violation)
         self._regulate()
 
@@ -171,7 +171,7 @@ class Conversation:
         while size - at > LENGTH.size and not self._end.done():
             length = LENGTH.unpack_from(self._in, at)[0]
             if not 1 <= length <= self._longest:
-                raise Violation(f"a frame of {length} bytes")
+                raise ViolationError(f"a frame of {length} bytes")
             if size - at - LENGTH.size < length:
                 break
             start = at + LENGTH.size
@@ -185,15 +185,15 @@ class Conversation:
         elif kind == DONE:
             self._finish(read_done(body, self._paths))
         else:
-            raise Violation(f"a frame of kind {kind}")
+            raise ViolationError(f"a frame of kind {kind}")
 
     def _on_call(self, body: bytes) -> None:
         call = read_call(body)
         self._number += 1
         if call.number != self._number:
-            raise Violation(f"call {call.number} where {self._number} was due")
+            raise ViolationError(f"call {call.number} where {self._number} was due")
         if call.path not in self._paths:
-            raise Violation("a call of an operation that the script was not given")
+            raise ViolationError("a call of an operation that the script was not given")
         refused = self._refusal(call, len(body))
         if refused is not None:
             self._settle(call.number, refused)
@@ -317,10 +317,10 @@ class Conversation:
         )
 
     def _account(
-        self, end: Violation | _Stop | None, ending: Ending | None, cpu: float
+        self, end: ViolationError | _Stop | None, ending: Ending | None, cpu: float
     ) -> tuple[str, ScriptError]:
         limits = self._program.limits
-        if isinstance(end, Violation):
+        if isinstance(end, ViolationError):
             message = f"the script's process sent {end}, which scripts do not; it was ended"
             return "lost", _error("engine-lost", "SandboxViolation", message, "use df as documented")
         if end == "wall":

@@ -15,7 +15,7 @@ from affidavit.errors import CODES
 from affidavit.runtime.engines.cpython.guest.wire import LENGTH
 from affidavit.runtime.program import Reason, ScriptError
 
-__all__ = ["Call", "Done", "Violation", "read_call", "read_done"]
+__all__ = ["Call", "Done", "ViolationError", "read_call", "read_done"]
 
 _DEPTH: Final = 110  # values are bounded to 100 levels; a call or a header puts a few around them
 _TEXT: Final = 32_000
@@ -25,7 +25,7 @@ _HEADER: Final = frozenset({"reason", "error", "has_value", "notes", "unawaited"
 _ERROR: Final = frozenset({"code", "type", "message", "line", "column", "traceback", "hint", "details"})
 
 
-class Violation(Exception):
+class ViolationError(Exception):
     """A frame that no honest child sends."""
 
 
@@ -62,7 +62,7 @@ def read_call(body: bytes) -> Call:
                 _require(type(value) is int and 0 <= value < _LINES, "a number out of range")
             return Call(number, path, line, column, iteration, cast("dict[str, Any]", arguments))
         case _:
-            raise Violation("a call of another form")
+            raise ViolationError("a call of another form")
 
 
 def read_done(body: bytes, paths: frozenset[str]) -> Done:
@@ -88,7 +88,7 @@ def _json(data: bytes) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise Violation("a frame that is not JSON") from error
+        raise ViolationError("a frame that is not JSON") from error
     if data.count(b"[") + data.count(b"{") > _DEPTH:
         _bound_depth(value)
     return value
@@ -106,7 +106,7 @@ def _bound_depth(value: Any) -> None:
         if not below:
             return
         level = below
-    raise Violation("a frame nested too deeply")
+    raise ViolationError("a frame nested too deeply")
 
 
 def _error(value: Any) -> ScriptError:
@@ -129,7 +129,7 @@ def _unawaited(value: Any, paths: frozenset[str]) -> tuple[str, int]:
         case [str(path), int(line)] if path in paths and 0 <= line < _LINES:
             return path, int(line)
         case _:
-            raise Violation("an un-awaited call of another form")
+            raise ViolationError("an un-awaited call of another form")
 
 
 def _object(value: Any, keys: frozenset[str]) -> dict[str, Any]:
@@ -154,4 +154,4 @@ def _place(value: Any) -> int | None:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise Violation(what)
+        raise ViolationError(what)

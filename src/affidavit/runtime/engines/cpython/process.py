@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -124,10 +125,8 @@ class Child:
         """End it now, whatever it does. Safe at any time: a pidfd never names another process."""
         self._doomed = True
         if self._pidfd >= 0:
-            try:
+            with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def end(self, ending: Ending) -> None:
         """Its end became known."""

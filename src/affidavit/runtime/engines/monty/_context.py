@@ -38,6 +38,7 @@ class Context:
         self.scan = Scan(module, tree)
         self.nodes = list(ast.walk(module))
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        self._functions = dict(_functions(self.nodes))
         self.caught = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
         self.stored = {
             node.attr
@@ -68,6 +69,14 @@ class Context:
             return None
         return self.builtin(node.func) or self.scan.module_of(node.func)
 
+    def parameters(self, function: ast.expr) -> list[str]:
+        """Names of the positional parameters of what a call calls, as far as the script shows it."""
+        if isinstance(function, ast.Lambda):
+            return _positional(function.args)
+        name = function.id if isinstance(function, ast.Name) else ""
+        found = self._functions.get(name)
+        return _positional(found) if found is not None else []
+
     def find(self, node: ast.AST, construct: str, message: str) -> Unsupported:
         """A finding at a node."""
         return Unsupported(
@@ -84,3 +93,19 @@ def _class_names(node: ast.ClassDef) -> Iterator[str]:
             ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else (statement,)
         ):
             yield from bound_names(inner)
+
+
+def _functions(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.arguments]]:
+    """Functions by the name that they are defined or bound under."""
+    for node in nodes:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name, node.args
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=arguments)):
+                yield name, arguments
+            case _:
+                pass
+
+
+def _positional(arguments: ast.arguments) -> list[str]:
+    return [argument.arg for argument in arguments.posonlyargs + arguments.args]

@@ -21,6 +21,7 @@ from typing import cast
 from affidavit.evidence.record import JsonValue
 
 from ._nodes import call, read, stored
+from ._regex import translate
 from ._scan import Place, Scan, call_place, chain
 from ._value import give_value
 
@@ -115,6 +116,7 @@ class _Writer(ast.NodeTransformer):
             function.value = self.visit(function.value)
         else:
             node.func = self.visit(function)
+        self._pattern(node)
         node.args = [self.visit(argument) for argument in node.args]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
         if leaves:
@@ -124,6 +126,20 @@ class _Writer(ast.NodeTransformer):
         elif site == "callee":
             node.func = call("at", self._site(node), node.func, at=node.func)
         return node
+
+    def _pattern(self, node: ast.Call) -> None:
+        """Spell out the character classes of a pattern, which every rule-abiding call of `re` has as a literal."""
+        if (
+            not (self._scan.module_of(node.func) or "").startswith("re.")
+            or self._scan.module_of(node.func) == "re.escape"
+        ):
+            return
+        for given in [
+            *node.args[:1],
+            *[keyword.value for keyword in node.keywords if keyword.arg == "pattern"],
+        ]:
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                given.value = translate(given.value)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in _REPLACED and isinstance(node.ctx, ast.Load) and node.id not in self._scan.bound:

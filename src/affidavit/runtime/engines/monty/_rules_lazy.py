@@ -34,8 +34,8 @@ def check(context: Context, node: ast.AST) -> Iterator[Unsupported]:
             yield from _lazy(context, node, called)
         elif called in _ENDLESS:
             yield from _endless(context, node, called)
-        elif called == "next" and isinstance(node.args[0] if node.args else None, ast.GeneratorExp):
-            pass
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "elements" and not node.args:
+            yield from _lazy(context, node, "elements()")
     if isinstance(node, ast.For):
         yield from _mutated(context, node)
 

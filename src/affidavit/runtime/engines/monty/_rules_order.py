@@ -140,8 +140,11 @@ def _named_set(context: Context, name: str, seen: set[str]) -> bool:
             case ast.NamedExpr(target=target, value=value):
                 if _is_named(target, name) and _is_set(context, value, below):
                     return True
-            case ast.For(target=target, iter=iterated):
-                if _is_named(target, name) and _iterates_sets(iterated):
+            case ast.For(target=target, iter=iterated) | ast.comprehension(target=target, iter=iterated):
+                if _item_is_set(context, target, iterated, name):
+                    return True
+            case ast.Call():
+                if _passes_set(context, node, name, below):
                     return True
             case _:
                 pass
@@ -161,9 +164,30 @@ def _says_set(annotation: ast.expr) -> bool:
     return text.startswith(("set", "frozenset", "typing.set"))
 
 
-def _iterates_sets(node: ast.expr) -> bool:
-    return isinstance(node, ast.List | ast.Tuple) and any(
-        isinstance(item, ast.Set | ast.SetComp) for item in node.elts
+def _item_is_set(context: Context, target: ast.expr, iterated: ast.expr, name: str) -> bool:
+    """Whether a loop variable runs over sets: `for group in groups.values()`, `for key, group in groups.items()`."""
+    match iterated:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return _is_named(target, name) and any(isinstance(item, ast.Set | ast.SetComp) for item in items)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=held) | ast.Attribute(attr=held), attr="values")):
+            return _is_named(target, name) and _holds_sets(context, held)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=held) | ast.Attribute(attr=held), attr="items")):
+            pair = isinstance(target, ast.Tuple) and len(target.elts) == 2 and _is_named(target.elts[1], name)
+            return pair and _holds_sets(context, held)
+        case ast.Name(id=held) | ast.Attribute(attr=held):
+            return _is_named(target, name) and _holds_sets(context, held)
+        case _:
+            return False
+
+
+def _passes_set(context: Context, node: ast.Call, name: str, seen: set[str]) -> bool:
+    """Whether a call hands a set to a parameter of this name."""
+    if any(keyword.arg == name and _is_set(context, keyword.value, seen) for keyword in node.keywords):
+        return True
+    names = context.parameters(node.func)
+    return any(
+        parameter == name and _is_set(context, value, seen)
+        for parameter, value in zip(names, node.args, strict=False)
     )
 
 

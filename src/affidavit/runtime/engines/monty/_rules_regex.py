@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from ._context import Context, Unsupported
 
@@ -24,6 +24,8 @@ _TEMPLATE = re.compile(r"\\(?!\d|g<|\\)")
 
 def check(context: Context, node: ast.AST) -> Iterator[Unsupported]:
     """What of a call of `re` differs."""
+    if isinstance(node, ast.Attribute):
+        yield from _attribute(context, node)
     if not isinstance(node, ast.Call):
         return
     called = context.scan.module_of(node.func) or ""
@@ -44,6 +46,17 @@ def check(context: Context, node: ast.AST) -> Iterator[Unsupported]:
             yield context.find(node, "regular expression flag", "only I, M and S are there")
 
 
+def _attribute(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
+    """Flags are plain numbers here, and a compiled pattern shows another text than it was given."""
+    parent = context.parent(node)
+    if context.scan.module_of(node) in _FLAGS:
+        if not isinstance(parent, ast.Call | ast.keyword | ast.BinOp):
+            yield context.find(node, "regular expression flag", "a flag is a plain number here")
+    elif node.attr in ("pattern", "flags", "string") and "re" in context.scan.imported.values():
+        if node.attr not in context.stored:
+            yield context.find(node, "compiled pattern", f"{node.attr} of a pattern or match differs here")
+
+
 def _problem(pattern: str, function: str) -> str | None:
     if len(pattern) > _MAX_PATTERN or _FOREIGN.search(pattern) or not pattern.isascii():
         return "this pattern would be read differently here"
@@ -53,10 +66,30 @@ def _problem(pattern: str, function: str) -> str | None:
             parsed: Any = import_module("re._parser").parse(pattern)
     except (re.error, FutureWarning, DeprecationWarning, OverflowError, RecursionError):
         return "this pattern is not one that Python reads without complaint"
+    if any(_empty_repeat(item) for item in _items(parsed)):
+        return "a repetition of something that may be empty keeps another group here"
     least, most = parsed.getwidth()
     if function in _MANY and least == 0 and most > 0:
         return "a pattern that matches both nothing and something finds other places here"
     return None
+
+
+def _items(parsed: Any) -> Iterator[Any]:
+    """Every operation of a parsed pattern, at any depth."""
+    for operation, argument in parsed:
+        yield str(operation), argument
+        for inner in argument if isinstance(argument, tuple) else ():
+            if hasattr(inner, "getwidth"):
+                yield from _items(inner)
+            elif isinstance(inner, list):
+                for branch in cast("list[Any]", inner):
+                    if hasattr(branch, "getwidth"):
+                        yield from _items(branch)
+
+
+def _empty_repeat(item: Any) -> bool:
+    operation, argument = item
+    return operation.endswith("_REPEAT") and argument[2].getwidth()[0] == 0
 
 
 def _replacement(context: Context, node: ast.Call) -> Iterator[Unsupported]:

@@ -105,7 +105,7 @@ MODULES: Final[Mapping[str, frozenset[str]]] = {
 # Builtins that are missing, or present and different: `hash` gives other numbers, `eval` would escape these rules.
 REFUSED_BUILTINS: Final = _words(
     "aiter anext ascii breakpoint bytearray callable classmethod compile complex delattr dir eval exec globals hash "
-    "help input issubclass locals memoryview object property staticmethod super vars "
+    "help input issubclass locals memoryview object property slice staticmethod super vars "
     "BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning ChildProcessError "
     "ConnectionAbortedError ConnectionError ConnectionRefusedError ConnectionResetError DeprecationWarning EOFError "
     "EncodingWarning EnvironmentError ExceptionGroup FloatingPointError FutureWarning GeneratorExit IOError "

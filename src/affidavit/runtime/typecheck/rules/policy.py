@@ -25,7 +25,7 @@ from typing import TypeAlias
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules import inputs, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import guarded, probed
+from affidavit.runtime.typecheck.rules.proof import guarded, probed, steady
 from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
@@ -74,7 +74,7 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
         if rule is None:
             rule = _FALLBACK.get(finding.rule)
         proof = rule(case, finding, node) if rule else None
-        if finding.rule == _KEY and not _everywhere(finding, lacking):
+        if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, findings)):
             proof = None
         judged.append(_diagnostic(case, finding, node, proof))
     return judged
@@ -97,6 +97,8 @@ def _lacking(findings: Sequence[Finding]) -> dict[tuple[int, int], set[str]]:
 def _everywhere(finding: Finding, lacking: Mapping[tuple[int, int], set[str]]) -> bool:
     """Whether no member of a union has the key: `found["item"]` is right for those that were found."""
     for _, note in finding.related:
+        if "in intersection type" in note:
+            return False  # the script tested for something that the stubs do not know
         union = re.search(r"in union type `(.+)`", note)
         if union is not None:
             whole = types.texts(union[1])
@@ -135,6 +137,18 @@ def _words(case: Case, finding: Finding) -> str:
 def _meant(finding: Finding) -> str | None:
     found = re.search(r"Did you mean [\"`]([^\"`]+)[\"`]", finding.message)
     return found[1] if found else None
+
+
+def _is_put_in(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether the script builds a dictionary with this key where the checker expects such a row."""
+    key = re.match(r'Unknown key "(.*?)" for TypedDict `(\w+)', finding.message)
+    return key is not None and any(
+        other.rule == "unknown-typed-dict-constructor-key"
+        and other.message.startswith(
+            (f'Unknown key "{key[1]}" for TypedDict `{key[2]}', f'Unknown key "{key[1]}" for TypedDict `<')
+        )
+        for other in findings
+    )
 
 
 def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
@@ -192,6 +206,8 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
     if not case.catalogue.is_dict(row) or case.catalogue.is_open(row) or case.script.binds(row):
         return None
     stores = case.stores
+    if not steady(case.script, stores, around.value):
+        return None
     if key in stores.keys | stores.asked or (stores.computed and key in stores.words):
         return None
     if guarded(case.script, node, "KeyError", "LookupError"):
@@ -271,10 +287,16 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if guarded(case.script, node, "AttributeError") or probed(case.script, node.attr):
         return None
-    if node.attr in case.stores.attributes:
+    if node.attr in case.stores.attributes or not steady(case.script, case.stores, node.value):
         return None
     head = found[1].partition("[")[0]
     if not _is_ours(case, found[1]) and not _is_certain(case, node.value, found[1]):
+        return None
+    if (
+        head in case.catalogue.classes
+        and not case.catalogue.is_whole(head)
+        and not _is_our_error(case, node.value)
+    ):
         return None
     pending = case.resolver.resolve(node.value)
     if isinstance(pending, Pending):
@@ -290,16 +312,31 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
     return _Proof(suggestion=suggest.close(node.attr, case.catalogue.attributes(head)))
 
 
+def _is_our_error(case: Case, node: ast.expr) -> bool:
+    """Whether this is what `except df.Error as error` caught, not another library's `Error`."""
+    binding = case.script.only_binding(node) if isinstance(node, ast.Name) else None
+    match binding.node if binding is not None else None:
+        case ast.ExceptHandler(type=ast.Attribute(value=ast.Name() as host)):
+            return case.resolver.is_host(host)
+        case _:
+            return False
+
+
 def _operand(case: Case, finding: Finding, node: Node) -> _Proof | None:
     """The value that is subscripted, called or iterated has a type of ours which cannot be."""
-    found = re.search(r"[Oo]bject of type `(.+?)` (?:is not|with no)", finding.message)
     inner = getattr(node, "value", None) or getattr(node, "func", None) or node
-    if found is None or not isinstance(inner, ast.expr) or guarded(case.script, inner, "TypeError"):
+    if not isinstance(inner, ast.expr) or guarded(case.script, inner, "TypeError"):
         return None
-    if _is_ours(case, found[1]) or _is_certain(case, inner, found[1]):
-        attribute = _as_attribute(case, node, found[1])
-        return _Proof(suggestion=attribute)
-    return None
+    resolved = case.resolver.resolve(inner)
+    if isinstance(resolved, Value):
+        # The checker names one member of a union that cannot; the others might.
+        certain = types.is_single(resolved.annotation) and inputs.undisturbed(case, inner)
+    else:
+        certain = isinstance(resolved, Callable | Pending)
+    if not certain or not steady(case.script, case.stores, inner):
+        return None
+    found = re.search(r"[Oo]bject of type `(\w+)", finding.message)
+    return _Proof(suggestion=_as_attribute(case, node, found[1] if found else ""))
 
 
 def _item(case: Case, finding: Finding, node: Node) -> _Proof | None:
@@ -309,6 +346,8 @@ def _item(case: Case, finding: Finding, node: Node) -> _Proof | None:
     )
     around = case.script.parent(node) if node is not None else None
     if found is None or not isinstance(around, ast.Subscript) or not isinstance(around.ctx, ast.Load):
+        return None
+    if not steady(case.script, case.stores, around.value):
         return None
     keys = case.catalogue.item_keys(found[2])
     key = around.slice.value if isinstance(around.slice, ast.Constant) else None

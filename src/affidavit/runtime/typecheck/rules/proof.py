@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from affidavit.runtime.typecheck.catalogue import named
-from affidavit.runtime.typecheck.scopes import Script
+from affidavit.runtime.typecheck.scopes import Script, strings_in
 
-__all__ = ["Stores", "guarded", "literal", "probed"]
+__all__ = ["Stores", "guarded", "literal", "probed", "steady"]
 
 _MERGING = frozenset({"update", "setdefault", "__setitem__", "__ior__", "__or__", "fromkeys"})
 _TAKING = frozenset({"get", "pop"})
@@ -20,12 +20,17 @@ _NOT_LITERAL = object()
 
 
 def guarded(script: Script, node: ast.AST, *exceptions: str) -> bool:
-    """Whether the script catches one of these exceptions by name around the node."""
+    """Whether the script expects one of these exceptions around the node.
+
+    It does when it catches it by name, or when the node's statement is all that a `try` with a broad handler tries. A
+    broad handler around more than that is a safety net, and a misspelt word in it is still a mistake.
+    """
     inner = node
     for around in script.ancestors(node):
         match around:
             case ast.Try(body=body, handlers=handlers) if inner in body:
-                if any(_catches(handler.type, exceptions) for handler in handlers):
+                expected = (*exceptions, "Exception", "BaseException", "") if len(body) == 1 else exceptions
+                if any(_catches(handler.type, expected) for handler in handlers):
                     return True
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 if any(_suppresses(item.context_expr, exceptions) for item in items):
@@ -47,7 +52,7 @@ def _any_handler(script: Script, exceptions: tuple[str, ...]) -> bool:
 
 def _catches(caught: ast.expr | None, exceptions: tuple[str, ...]) -> bool:
     if caught is None:
-        return False
+        return "" in exceptions
     listed = caught.elts if isinstance(caught, ast.Tuple) else [caught]
     return any(named(one) in exceptions for one in listed)
 
@@ -60,6 +65,8 @@ def _suppresses(manager: ast.expr, exceptions: tuple[str, ...]) -> bool:
 
 def probed(script: Script, attribute: str) -> bool:
     """Whether the script asks for, or sets, an attribute of this name by a string (`hasattr`, `getattr`, ...)."""
+    if any(isinstance(node, ast.Name) and node.id in {"dir", "vars"} for node in script.nodes):
+        return attribute in strings_in(script.tree)
     return any(
         isinstance(node, ast.Call)
         and named(node.func) in {"hasattr", "getattr", "setattr", "delattr"}
@@ -78,6 +85,31 @@ def literal(node: ast.AST) -> object:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return _NOT_LITERAL
+
+
+def steady(script: Script, stores: Stores, node: ast.expr) -> bool:
+    """Whether the script changes nothing on the way to this value: no attribute or key that leads to it is stored."""
+    pending: list[ast.AST] = [node]
+    seen: set[ast.AST] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        match current:
+            case ast.Attribute(attr=attribute) if attribute in stores.attributes:
+                return False
+            case ast.Subscript(slice=ast.Constant(value=str(key))) if key in stores.copied or (
+                stores.computed and key in stores.words
+            ):
+                return False
+            case ast.Name(id=name):
+                bindings = script.bindings(name, script.scope(current))
+                pending += [binding.value for binding in bindings if binding.value is not None]
+            case _:
+                pass
+        pending += ast.iter_child_nodes(current)
+    return True
 
 
 class Stores:
@@ -116,8 +148,9 @@ class Stores:
                 return
             case ast.Subscript(value=owner, slice=index):
                 self._stored(node, owner, index)
-            case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=attribute):
-                self.attributes.add(attribute)
+            case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=attribute, value=owner):
+                if not self._is_own_instance(owner):
+                    self.attributes.add(attribute)
             case ast.Call(func=ast.Attribute(attr=method)):
                 self._called(node, method)
             case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn(), *_]):
@@ -130,6 +163,13 @@ class Stores:
                 self._word(node, word)
             case _:
                 pass
+
+    def _is_own_instance(self, owner: ast.expr) -> bool:
+        """Whether this is `self` in a method of a class of the script."""
+        if not isinstance(owner, ast.Name) or owner.id != "self":
+            return False
+        scope = self._script.scope(owner)
+        return scope.kind == "function" and scope.parent is not None and scope.parent.kind == "class"
 
     def _word(self, node: ast.Constant, word: str) -> None:
         around = self._script.parent(node)

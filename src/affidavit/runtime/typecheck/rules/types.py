@@ -14,7 +14,7 @@ from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.rules.proof import Stores, literal
 
-__all__ = ["disjoint", "literals", "texts", "trusted", "within"]
+__all__ = ["disjoint", "is_single", "literals", "texts", "trusted", "within"]
 
 _SCALARS = frozenset({"str", "int", "bool", "float", "bytes", "None"})
 _LISTS = frozenset({"list", "Sequence", "Iterable", "Collection"})
@@ -45,6 +45,12 @@ def disjoint(given: str, wanted: str, catalogue: Catalogue) -> bool:
     if left is None or right is None:
         return False
     return all(_apart(one, other, catalogue) for one in members(left) for other in members(right))
+
+
+def is_single(annotation: ast.expr) -> bool:
+    """Whether an annotation is of one known kind, not a union and not open."""
+    kinds = members(annotation)
+    return len(kinds) == 1 and named(kinds[0]) not in {"", "Any", "object"}
 
 
 def within(kind: str, annotation: ast.expr) -> bool:

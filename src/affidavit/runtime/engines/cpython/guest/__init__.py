@@ -1,1 +1,1 @@
-"""The sandbox side: runs in the zygote and its locked children. Standard library only; nothing here runs in the host."""
+"""The sandbox side: what runs in the zygote and its locked children. Standard library only; never used in the host."""

@@ -96,10 +96,10 @@ class Site:
 class Bridge:
     """Carries calls from the script to the host and back."""
 
-    def __init__(self, channel: Channel, clock: Clock, *, argument_bytes: int) -> None:
+    def __init__(self, channel: Channel, clock: Clock) -> None:
+        self.argument_bytes = 1 << 20
         self._channel = channel
         self._clock = clock
-        self._argument_bytes = argument_bytes
         self._sites: dict[tuple[str, int, int], Site] = {}
 
     def unawaited(self) -> list[tuple[str, int]]:
@@ -150,10 +150,10 @@ class Bridge:
                 error.code, f"argument of df.{site.path}: {error.message}", error.hint, False, error.details
             ) from None
         data = body.encode()
-        if len(data) > self._argument_bytes:
+        if len(data) > self.argument_bytes:
             raise Error(
                 "budget-exceeded",
-                f"the arguments of df.{site.path} are {len(data)} bytes, the limit is {self._argument_bytes}",
+                f"the arguments of df.{site.path} are {len(data)} bytes, the limit is {self.argument_bytes}",
                 "pass less at once, or in several calls",
             )
         number = channel.number()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import atexit
-import builtins
 import linecache
 import math
 import os
+import resource
 import signal
 import socket
 import sys
 import threading
-import time
-import types
-import warnings
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from json import loads
 from typing import Any, Final, NoReturn
 
@@ -29,131 +27,99 @@ from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.output import CAPACITY, Output
 from affidavit.runtime.engines.cpython.guest.script import VALUE, Compiled, compile_script
 from affidavit.runtime.engines.cpython.guest.structs import Nothing
+from affidavit.runtime.engines.cpython.guest.surroundings import script_module
 from affidavit.runtime.engines.cpython.guest.wire import DONE, LENGTH, PROGRAM, READY, SECTIONS
 
 __all__ = ["serve"]
 
 _MISSING: Final = object()
+_NOTES: Final = 100
+_UNAWAITED: Final = 1000
+
+# Run once in every child before it is needed: it touches the memory that scripts touch, which after a fork costs time.
+_REHEARSAL: Final = """
+import asyncio, json
+async def inner(x):
+    await asyncio.sleep(0)
+    return {"a": [x, 1.5, None, True, "text"]}
+rows = await asyncio.gather(*[inner(i) for i in range(3)])
+print(f"{len(rows)} rows")
+try:
+    {}["x"]
+except KeyError as error:
+    rows.append(str(error))
+sorted({row["a"][0]: row for row in rows[:3]}.items())
+"""
 
 
-def serve(lock: Lock, parent: int, rpc: int, shared: int) -> NoReturn:
+def serve(
+    lock: Lock, clock: Clock, real_clock: Callable[[], float], parent: int, rpc: int, shared: int
+) -> NoReturn:
     """Everything a child does. Never returns.
 
     Args:
         lock: prepared in the zygote.
+        clock: the scripts' clock, in place already.
+        real_clock: the monotonic clock that it replaced.
         parent: process id of the zygote.
         rpc: file descriptor of the socket to the host.
         shared: file descriptor of the memory for output.
     """
-    real = time.monotonic
-    _reset_signals()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     output = Output(shared)
     os.close(shared)
     channel = Channel(socket.socket(fileno=rpc))
-    policy = Policy(channel, real)
-    asyncio.set_event_loop_policy(policy)
-    loop = policy.new_event_loop()
+    policy = Policy(channel, real_clock)
+    asyncio.set_event_loop_policy(policy)  # pyright: ignore[reportDeprecated]
+    asyncio.set_event_loop(policy.new_event_loop())
     report = lock.confine(parent)
+    if report["seccomp"]:
+        channel.post(READY, to_json(report).encode())
+        channel.flush()
+        os._exit(1)
+    _rehearse(channel, clock)
+    run = _Run(channel, output, clock)
     channel.post(READY, to_json(report).encode())
     channel.flush()
-    if report["seccomp"]:
-        os._exit(1)
     kind, body = channel.read_frame()
     assert kind == PROGRAM
-    _Run(channel, loop, output, lock, body).run()
+    run.prepare(lock, body)
+    run.run()
     os._exit(0)
 
 
-def _reset_signals() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def _rehearse(channel: Channel, clock: Clock) -> None:
+    loop = asyncio.get_event_loop()
+    execution = _Execution(loop)
+    clock.start(0.0, 0)
+    value = execution.execute(compile_script(_REHEARSAL, SCRIPT), {"__name__": "__main__"})
+    to_json(encode(soften(value)[0])).encode()
+    decode(loads('{"a": [1, {"$int": "9007199254740993"}]}'))
+    Root(Bridge(channel, clock), "df", dict)
+    fault(KeyError("rehearsal"))
 
 
-class _Run:
-    """One script's run."""
+class _Execution:
+    """Runs compiled code with an event loop at hand."""
 
-    def __init__(
-        self, channel: Channel, loop: asyncio.AbstractEventLoop, output: Output, lock: Lock, body: bytes
-    ) -> None:
-        header_size, tree_size, _ = SECTIONS.unpack_from(body)
-        at = SECTIONS.size
-        header: dict[str, Any] = loads(body[at : at + header_size])
-        self._tree_text = body[at + header_size : at + header_size + tree_size]
-        self._inputs_text = body[at + header_size + tree_size :]
-        self._tree: dict[str, Any] | None = None
-        self._source: str = header["source"]
-        self._result_bytes: int = header["result_bytes"]
-        self._channel = channel
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._clock = Clock()
-        self._bridge = Bridge(channel, self._clock, argument_bytes=header["argument_bytes"])
-        self._value: object = _MISSING
-        output.open(header["output_bytes"])
-        self._clock.install(header["clock"], header["seed"])
-        lock.bound(header["memory_bytes"], max(1, math.ceil(header["cpu_seconds"])), CAPACITY)
 
-    def run(self) -> None:
-        """Run the script and send what came of it."""
-        module = self._module()
-        reason, error = "finished", None
-        try:
-            self._execute(compile_script(self._source, SCRIPT), vars(module))
-        except SyntaxError as problem:
-            if problem.__traceback__ is not None and _ran(problem):
-                reason, error = fault(problem)
-            else:
-                reason, error = "error", syntax_fault(problem, self._source)
-        except BaseException as problem:
-            self._spare_memory()
-            reason, error = fault(problem)
-            del problem
-        self._finish(vars(module))
-        self._report(reason, error)
-
-    # ---- surroundings ----
-
-    def _module(self) -> types.ModuleType:
-        """The script's `__main__`, with `df` and the inputs."""
-        module = types.ModuleType("__main__")
-        names = vars(module)
-        names["__builtins__"] = builtins
-        names["__annotations__"] = {}
-        names["df"] = Root(self._bridge, "df", self._read_tree)
-        if self._inputs_text != b"{}":
-            names.update({name: decode(value) for name, value in loads(self._inputs_text).items()})
-        for name in [name for name in sys.modules if name.split(".")[0] == "affidavit"]:
-            del sys.modules[name]
-        sys.modules["__main__"] = module
-        sys.argv = [SCRIPT]
-        lines = self._source.splitlines(keepends=True)
-        linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
-        builtins.input = _no_input
-        builtins.exit = _leave
-        builtins.quit = _leave
-        asyncio.run = _nested(asyncio.run)
-        warnings.filterwarnings("ignore", r"coroutine 'df\..*' was never awaited")
-        asyncio.set_event_loop(self._loop)
-        return module
-
-    def _read_tree(self) -> dict[str, Any]:
-        if self._tree is None:
-            self._tree = loads(self._tree_text)
-        return self._tree
-
-    # ---- execution ----
-
-    def _execute(self, compiled: Compiled, names: dict[str, Any]) -> None:
-        pending = eval(compiled.code, names)  # noqa: S307 - running the script is the point; this process is locked
+    def execute(self, compiled: Compiled, names: dict[str, Any]) -> object:
+        """Run to the end; returns the script's value, or `_MISSING`."""
+        pending = eval(compiled.code, names)  # noqa: S307 - this process exists for that, and is locked
         if compiled.body is not None:
             value = self._complete(names.pop(compiled.body)())
             if value is not None:
                 names[VALUE] = value
         elif asyncio.iscoroutine(pending):
             self._complete(pending)
-        self._value = names.pop(VALUE, _MISSING)
-        if self._value is _MISSING and compiled.entry is not None:
-            self._value = names[compiled.entry]()
-        if asyncio.iscoroutine(self._value):
-            self._value = self._complete(self._value)
+        value = names.pop(VALUE, _MISSING)
+        if value is _MISSING and compiled.entry is not None:
+            value = names[compiled.entry]()
+        if asyncio.iscoroutine(value) and not value.__qualname__.startswith("df."):
+            value = self._complete(value)
+        return value
 
     def _complete(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run to the end, then cancel what the script left running, as `asyncio.run` does."""
@@ -168,22 +134,86 @@ class _Run:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
 
-    def _finish(self, names: dict[str, Any]) -> None:
-        """What an interpreter does at its end: join threads, run exit handlers. The script's value stands already."""
-        del names
-        for step in (getattr(threading, "_shutdown", None), getattr(atexit, "_run_exitfuncs", None)):
-            try:
-                if step is not None:
-                    step()
-            except BaseException as problem:
-                sys.excepthook(type(problem), problem, problem.__traceback__)
 
-    def _spare_memory(self) -> None:
-        """Lift the soft limit to the hard one: room for the report of a script that used up its own."""
-        import resource
+class _Run:
+    """One script's run. Made before the program is known, so that little is left to do then."""
 
+    def __init__(self, channel: Channel, output: Output, clock: Clock) -> None:
+        self._channel = channel
+        self._output = output
+        self._clock = clock
+        self._bridge = Bridge(channel, clock)
+        self._execution = _Execution(asyncio.get_event_loop())
+        self._module = script_module(SCRIPT, Root(self._bridge, "df", self._read_tree))
+        self._tree_text = b"{}"
+        self._tree: dict[str, Any] | None = None
+        self._source = ""
+        self._result_bytes = 0
+        self._value: object = _MISSING
+
+    def prepare(self, lock: Lock, body: bytes) -> None:
+        """Take in the program and its limits."""
+        head, tree, _ = SECTIONS.unpack_from(body)
+        start = SECTIONS.size
+        header: dict[str, Any] = loads(body[start : start + head])
+        self._tree_text = body[start + head : start + head + tree]
+        inputs = body[start + head + tree :]
+        if inputs != b"{}":
+            vars(self._module).update({name: decode(value) for name, value in loads(inputs).items()})
+        self._source = header["source"]
+        self._result_bytes = header["result_bytes"]
+        self._bridge.argument_bytes = header["argument_bytes"]
+        self._output.allow(header["output_bytes"])
+        self._clock.start(header["clock"], header["seed"])
+        lines = self._source.splitlines(keepends=True)
+        linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
+        lock.bound(header["memory_bytes"], max(1, math.ceil(header["cpu_seconds"])), CAPACITY)
+
+    def run(self) -> None:
+        """Run the script and send what came of it."""
+        reason, error = "finished", None
+        try:
+            compiled = compile_script(self._source, SCRIPT)
+        except (SyntaxError, ValueError) as problem:  # ValueError: a null byte in the source
+            reason, error = "error", syntax_fault(problem, self._source)
+        except BaseException as problem:
+            reason, error = self._fault(problem)
+        else:
+            reason, error = self._execute(compiled)
+        self._finish()
+        self._report(reason, error)
+
+    def _read_tree(self) -> dict[str, Any]:
+        if self._tree is None:
+            self._tree = loads(self._tree_text)
+        assert self._tree is not None
+        return self._tree
+
+    def _execute(self, compiled: Compiled) -> tuple[str, Fault | None]:
+        try:
+            self._value = self._execution.execute(compiled, vars(self._module))
+        except BaseException as problem:
+            return self._fault(problem)
+        return "finished", None
+
+    def _fault(self, problem: BaseException) -> tuple[str, Fault]:
+        """Report an exception, with the memory between the soft and the hard limit to do it in."""
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        return fault(problem)
+
+    def _finish(self) -> None:
+        """What an interpreter does at its end: join threads, run exit handlers. The script's value stands already."""
+        steps: list[Any] = []
+        if _thread._count():  # pyright: ignore[reportPrivateUsage]
+            steps.append(getattr(threading, "_shutdown", None))
+        if getattr(atexit, "_ncallbacks", _one)():
+            steps.append(getattr(atexit, "_run_exitfuncs", None))
+        for step in steps:
+            try:
+                step()
+            except BaseException as problem:  # noqa: BLE001, PERF203
+                sys.excepthook(type(problem), problem, problem.__traceback__)
 
     # ---- report ----
 
@@ -193,19 +223,17 @@ class _Run:
             try:
                 value, notes = self._encoded()
             except AffidavitError as problem:
-                error = limit_fault(
-                    problem.code, f"the script's value: {problem.message}", problem.hint, problem.details
-                )
-                reason = "output" if problem.code == "value-too-large" else "error"
+                message = f"the script's value: {problem.message}"
+                error = limit_fault(problem.code, message, problem.hint, problem.details)
+                reason = "output" if problem.code == "output-exceeded" else "error"
             except BaseException as problem:
-                self._spare_memory()
-                reason, error = fault(problem)
+                reason, error = self._fault(problem)
         header = {
             "reason": reason,
             "error": error if error is None else _safe(error),
             "has_value": bool(value),
-            "notes": notes[:100],
-            "unawaited": self._bridge.unawaited()[:1000],
+            "notes": notes[:_NOTES],
+            "unawaited": self._bridge.unawaited()[:_UNAWAITED],
         }
         head = to_json(header).encode("utf-8", "backslashreplace")
         self._channel.post(DONE, LENGTH.pack(len(head)) + head + value)
@@ -216,8 +244,12 @@ class _Run:
         data = to_json(encode(value)).encode()
         if len(data) > self._result_bytes:
             message = f"it is {len(data)} bytes as JSON, the limit is {self._result_bytes}"
-            raise AffidavitError("value-too-large", message, hint="return less: filter, aggregate, or page")
+            raise AffidavitError("output-exceeded", message, hint="return less: filter, aggregate, or page")
         return data, notes
+
+
+def _one() -> int:
+    return 1
 
 
 def _safe(error: Fault) -> Fault:
@@ -226,39 +258,3 @@ def _safe(error: Fault) -> Fault:
         return error | {"details": encode(error["details"])}
     except AffidavitError:
         return error | {"details": {}}
-
-
-def _ran(error: SyntaxError) -> bool:
-    """Whether a SyntaxError came out of the running script (`ast.literal_eval`) and not from compiling it."""
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == SCRIPT:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _no_input(prompt: object = "", /) -> str:
-    raise EOFError("input() is not available: a script has no standard input; pass values in, or ask df")
-
-
-def _leave(code: object = None) -> NoReturn:
-    raise SystemExit(code)
-
-
-def _nested(run: Any) -> Any:
-    """`asyncio.run` that also works where a loop runs already, as under top-level `await`: the outer one waits."""
-
-    def asyncio_run(main: Any, **options: Any) -> Any:
-        outer = asyncio._get_running_loop()
-        if outer is None:
-            return run(main, **options)
-        asyncio._set_running_loop(None)
-        try:
-            return run(main, **options)
-        finally:
-            asyncio._set_running_loop(outer)
-            asyncio.set_event_loop(outer)
-
-    asyncio_run.__name__ = asyncio_run.__qualname__ = "run"
-    return asyncio_run

@@ -13,7 +13,7 @@ import asyncio.base_events
 import asyncio.tasks
 import concurrent.futures._base
 import ctypes
-import datetime
+import datetime as dt
 import gc
 import os
 import random
@@ -39,7 +39,7 @@ class Clock:
         self._start = 0
         self._ticks = 0
         self._readings = 0
-        self._entropy = random.Random(0)
+        self._entropy = random.Random(0)  # noqa: S311 - replayable on purpose
 
     def advance_to(self, seconds: float) -> None:
         """Move on to a moment, never back."""
@@ -52,13 +52,20 @@ class Clock:
         """The moment, without counting as a reading."""
         return self._now / 1e9
 
-    def install(self, start: float, seed: int) -> None:
-        """Freeze the clocks of this process at `start` and seed its sources of chance."""
-        self._start = self._now = round(start * 1e9)
-        self._patch_time()
+    def patch(self) -> None:
+        """Put this clock and its entropy in place of the real ones, in this process and those forked from it."""
+        self._patch_readings()
+        self._patch_conversions()
         self._patch_datetime()
         self._patch_sleep()
-        self._seed(seed)
+        self._patch_chance()
+
+    def start(self, seconds: float, seed: int) -> None:
+        """Freeze the clocks at a moment and seed the sources of chance."""
+        self._start = self._now = round(seconds * 1e9)
+        self._ticks = self._readings = 0
+        self._entropy.seed(f"affidavit entropy {seed}")
+        random.seed(seed)
 
     # ---- readings ----
 
@@ -74,78 +81,73 @@ class Clock:
 
     # ---- patches ----
 
-    def _patch_time(self) -> None:
+    def _patch_readings(self) -> None:
         wall, steady = self._wall, self._steady
-        real = {name: getattr(time, name) for name in ("localtime", "gmtime", "ctime", "asctime", "strftime")}
 
-        def time_() -> float:
-            return wall() / 1e9
+        def function(reading: Callable[[], int], *, whole: bool) -> Callable[[], float]:
+            return (lambda: reading() + 0) if whole else (lambda: reading() / 1e9)
 
-        def time_ns() -> int:
-            return wall()
+        real = types.ModuleType("time")
+        vars(real).update(vars(time))
+        for module in (asyncio.base_events, concurrent.futures._base):
+            module.time = real  # waiting is real: these measure it
+        names = {"time": wall} | dict.fromkeys(("monotonic", "perf_counter", "process_time", "thread_time"), steady)
+        for name, reading in names.items():
+            _replace(time, name, function(reading, whole=False))
+            _replace(time, f"{name}_ns", function(reading, whole=True))
 
-        def localtime(seconds: float | None = None, /) -> time.struct_time:
-            return real["localtime"](wall() / 1e9 if seconds is None else seconds)
+    def _patch_conversions(self) -> None:
+        """What converts the current moment when it is given none."""
+        wall = self._wall
 
-        def gmtime(seconds: float | None = None, /) -> time.struct_time:
-            return real["gmtime"](wall() / 1e9 if seconds is None else seconds)
+        def at_moment(name: str) -> None:
+            real: Callable[[float], Any] = getattr(time, name)
 
-        def ctime(seconds: float | None = None, /) -> str:
-            return real["ctime"](wall() / 1e9 if seconds is None else seconds)
+            def convert(seconds: float | None = None, /) -> Any:
+                return real(wall() / 1e9 if seconds is None else seconds)
+
+            _replace(time, name, convert)
+
+        for name in ("localtime", "gmtime", "ctime"):
+            at_moment(name)
+        real_asctime, real_strftime = time.asctime, time.strftime
 
         def asctime(moment: Any = None, /) -> str:
-            return real["asctime"](localtime() if moment is None else moment)
+            return real_asctime(time.localtime() if moment is None else moment)
 
         def strftime(form: str, moment: Any = None, /) -> str:
-            return real["strftime"](form, localtime() if moment is None else moment)
+            return real_strftime(form, time.localtime() if moment is None else moment)
 
-        real_time = types.ModuleType("time")
-        vars(real_time).update(vars(time))
-        # Waiting is real: these modules measure it with the real clocks.
-        for module in (asyncio.base_events, concurrent.futures._base):
-            vars(module)["time"] = real_time
-        patched: dict[str, Callable[..., Any]] = {
-            "time": time_, "time_ns": time_ns, "localtime": localtime, "gmtime": gmtime, "ctime": ctime,
-            "asctime": asctime, "strftime": strftime,
-        }  # fmt: skip
-        for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
-            patched[name] = lambda: steady() / 1e9
-            patched[f"{name}_ns"] = lambda: steady()
-        for name, function in patched.items():
-            function.__name__ = function.__qualname__ = name
-            function.__module__ = "time"
-            setattr(time, name, function)
+        _replace(time, "asctime", asctime)
+        _replace(time, "strftime", strftime)
 
     def _patch_datetime(self) -> None:
-        kind, wall = datetime.datetime, self._wall
-        epoch = kind(1970, 1, 1)
-        aware = kind(1970, 1, 1, tzinfo=datetime.UTC)
+        kind, wall = dt.datetime, self._wall
+        epoch, aware = kind(1970, 1, 1), kind(1970, 1, 1, tzinfo=dt.UTC)
 
-        def since() -> datetime.timedelta:
-            return datetime.timedelta(microseconds=wall() // 1000)
+        def moment(cls: type[dt.datetime], start: dt.datetime, tz: dt.tzinfo | None = None) -> dt.datetime:
+            made = start + dt.timedelta(microseconds=wall() // 1000)
+            made = made if tz is None else made.astimezone(tz)
+            return made if cls is kind else _as_class(cls, made)
 
-        def now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
-            moment = epoch + since() if tz is None else (aware + since()).astimezone(tz)
-            return moment if cls is kind else _as_class(cls, moment)
+        def now(cls: type[dt.datetime], tz: dt.tzinfo | None = None) -> dt.datetime:
+            return moment(cls, epoch if tz is None else aware, tz)
 
-        def utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
-            if _UTCNOW_WARNS:
-                message = (
-                    "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
-                    "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
-                )
-                warnings.warn(message, DeprecationWarning, stacklevel=2)
-            moment = epoch + since()
-            return moment if cls is kind else _as_class(cls, moment)
+        def utcnow(cls: type[dt.datetime]) -> dt.datetime:
+            if sys.version_info >= (3, 12):
+                warnings.warn(_UTCNOW, DeprecationWarning, stacklevel=2)
+            return moment(cls, epoch)
 
-        def today(cls: type[datetime.date]) -> datetime.date:
-            moment = epoch + since()
-            return cls(moment.year, moment.month, moment.day)
+        def datetime_today(cls: type[dt.datetime]) -> dt.datetime:
+            return moment(cls, epoch)
 
-        _set_on_type(
-            kind, {"now": classmethod(now), "utcnow": classmethod(utcnow), "today": classmethod(now)}
-        )
-        _set_on_type(datetime.date, {"today": classmethod(today)})
+        def date_today(cls: type[dt.date]) -> dt.date:
+            today = moment(kind, epoch)
+            return cls(today.year, today.month, today.day)
+
+        methods = {"now": now, "utcnow": utcnow, "today": datetime_today}
+        _set_on_type(kind, {name: classmethod(method) for name, method in methods.items()})
+        _set_on_type(dt.date, {"today": classmethod(date_today)})
 
     def _patch_sleep(self) -> None:
         real_sleep, real_async_sleep = time.sleep, asyncio.sleep
@@ -163,43 +165,49 @@ class Clock:
                 clock.advance_to(end)
             return value
 
-        async_sleep.__name__ = async_sleep.__qualname__ = "sleep"
         async_sleep.__module__ = "asyncio.tasks"
-        time.sleep = sleep
-        vars(asyncio)["sleep"] = vars(asyncio.tasks)["sleep"] = async_sleep
+        _replace(time, "sleep", sleep)
+        for module in (asyncio, asyncio.tasks):
+            _replace(module, "sleep", async_sleep)
 
-    def _seed(self, seed: int) -> None:
-        self._entropy.seed(f"affidavit entropy {seed}")
-        random_bytes = self._entropy.randbytes
+    def _patch_chance(self) -> None:
+        entropy = self._entropy
 
         def urandom(size: int, /) -> bytes:
-            return random_bytes(size)
+            return entropy.randbytes(size)
 
         def getrandom(size: int, flags: int = 0) -> bytes:
             del flags
-            return random_bytes(size)
+            return entropy.randbytes(size)
 
-        os.urandom = urandom
-        vars(os)["getrandom"] = getrandom
-        vars(random)["_urandom"] = urandom
         real_seed = random.Random.seed
 
-        def seed_(self: random.Random, a: Any = None, version: int = 2) -> None:
+        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
             real_seed(self, int.from_bytes(urandom(32), "big") if a is None else a, version)
 
-        random.Random.seed = seed_
-        random.seed(seed)
+        _replace(os, "urandom", urandom)
+        _replace(os, "getrandom", getrandom)
+        random._urandom = urandom
+        random.Random.seed = seed
 
 
-_UTCNOW_WARNS: Final = sys.version_info >= (3, 12)
+_UTCNOW: Final = (
+    "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
+    "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
+)
 
 
-def _as_class(cls: Any, moment: datetime.datetime) -> Any:
+def _replace(module: Any, name: str, function: Callable[..., Any]) -> None:
+    """Put a function in a module under a name, and give it that name."""
+    function.__name__ = function.__qualname__ = name
+    if function.__module__ == __name__:
+        function.__module__ = module.__name__
+    setattr(module, name, function)
+
+
+def _as_class(cls: Any, moment: dt.datetime) -> Any:
     """A moment as an instance of a script's own subclass."""
-    made = cls(
-        moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond,
-        tzinfo=moment.tzinfo,
-    )  # fmt: skip
+    made = cls(*moment.timetuple()[:6], moment.microsecond, tzinfo=moment.tzinfo)
     return made.replace(fold=moment.fold)
 
 

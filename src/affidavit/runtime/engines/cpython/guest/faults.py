@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from affidavit.runtime.engines.cpython.guest.bridge import SCRIPT, Error
-from affidavit.runtime.engines.cpython.guest.script import VALUE
+from affidavit.runtime.engines.cpython.guest.script import BODY
 
 __all__ = ["fault", "limit_fault", "syntax_fault"]
 
@@ -26,7 +26,7 @@ Fault = dict[str, Any]
 
 
 def fault(error: BaseException) -> tuple[str, Fault]:
-    """The reason of the run's end, and the error as JSON: code, type, message, line, column, traceback, hint, details."""
+    """The reason of the run's end, and the error as JSON: the fields of `program.ScriptError`."""
     line, column = _place(error.__traceback__)
     reason, code, hint = _kind(error)
     message = _message(error)
@@ -49,19 +49,18 @@ def fault(error: BaseException) -> tuple[str, Fault]:
     }
 
 
-def syntax_fault(error: SyntaxError, source: str) -> Fault:
+def syntax_fault(error: SyntaxError | ValueError, source: str) -> Fault:
     """A script that is not Python. The column is in UTF-8 bytes, as everywhere."""
-    lines = source.splitlines()
+    shown = "".join(traceback.format_exception_only(error))[-_TRACEBACK:]
+    if not isinstance(error, SyntaxError):
+        return _plain("script-syntax", "SyntaxError", str(error)) | {"traceback": shown}
     column = None
     if error.lineno and error.offset:
+        lines = source.splitlines()
         text = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
         column = len(text[: error.offset - 1].encode("utf-8", "surrogatepass"))
-    shown = "".join(traceback.format_exception_only(error))
-    return _plain("script-syntax", type(error).__name__, error.msg) | {
-        "line": error.lineno,
-        "column": column,
-        "traceback": shown[-_TRACEBACK:],
-    }
+    found = _plain("script-syntax", type(error).__name__, error.msg)
+    return found | {"line": error.lineno, "column": column, "traceback": shown}
 
 
 def limit_fault(code: str, message: str, hint: str = "", details: Any = None) -> Fault:
@@ -160,7 +159,7 @@ def _only_script(summary: traceback.TracebackException, seen: set[int]) -> None:
     if len(frames) > _FRAMES:
         frames = frames[: _FRAMES // 2] + frames[-_FRAMES // 2 :]
     for frame in frames:
-        if frame.name == VALUE:
+        if frame.name == BODY:
             frame.name = "<module>"
     summary.stack = traceback.StackSummary.from_list(frames)
     inner: Iterable[Any] = [summary.__cause__, summary.__context__, *(summary.exceptions or ())]

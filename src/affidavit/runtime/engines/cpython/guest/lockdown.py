@@ -187,8 +187,8 @@ class Lock:
             limits.append((resource.RLIMIT_NPROC, _THREADS))
         for which, value in limits:
             hard = resource.getrlimit(which)[1]
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(which, (value, value))
+            bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (bound, bound))
 
     def _enter_landlock(self) -> str:
         if self._landlock <= 0:

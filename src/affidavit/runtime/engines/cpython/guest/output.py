@@ -10,7 +10,7 @@ import mmap
 import struct
 import sys
 import threading
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["CAPACITY", "HEADER", "Output"]
 
@@ -38,14 +38,21 @@ class Output(io.BufferedIOBase):
         self._dropped = 0
         self._limit = 0
 
-    def open(self, limit: int) -> None:
-        """Start capturing at most `limit` bytes."""
-        self._limit = min(limit, CAPACITY - HEADER.size)
+        stream: Any = self  # a buffer without a name, which TextIOWrapper does not ask for
         for name in ("stdout", "stderr"):
-            stream = io.TextIOWrapper(self, encoding="utf-8", errors="backslashreplace", write_through=True)
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
-        sys.stdin = sys.__stdin__ = io.StringIO()  # pyright: ignore[reportAttributeAccessIssue]
+            wrapper = io.TextIOWrapper(
+                stream, encoding="utf-8", errors="backslashreplace", write_through=True
+            )
+            setattr(sys, name, wrapper)
+            setattr(sys, f"__{name}__", wrapper)
+        sys.stdin = io.StringIO()
+        sys.__stdin__ = sys.stdin
+
+    def allow(self, limit: int) -> None:
+        """Keep at most so many bytes; nothing is kept before."""
+        self._limit = min(limit, CAPACITY - HEADER.size)
+        self._used = self._dropped = 0
+        HEADER.pack_into(self._memory, 0, 0, 0)
 
     def writable(self) -> bool:
         """Always."""

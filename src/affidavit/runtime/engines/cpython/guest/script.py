@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Final, cast
 
-__all__ = ["VALUE", "Compiled", "compile_script"]
+__all__ = ["BODY", "VALUE", "Compiled", "compile_script"]
 
 VALUE: Final = "__affidavit_value__"
 """The global that receives the value; removed again before anything is returned."""
 
 _OBJECT: Final = "__affidavit_object__"
 _INDEX: Final = "__affidavit_index__"
-_BODY: Final = "__affidavit_body__"
+BODY: Final = "__affidavit_body__"
+"""The coroutine function that holds a script which returns at top level."""
+
 _ENTRIES: Final = ("main", "run", "solve")
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -57,7 +59,7 @@ def compile_script(source: str, filename: str) -> Compiled:
         tree = _wrapped(tree, filename)
     ast.fix_missing_locations(tree)
     code = compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return Compiled(code, _BODY if returns else None, entry)
+    return Compiled(code, BODY if returns else None, entry)
 
 
 # ---- the value ----
@@ -208,7 +210,7 @@ def _wrapped(tree: ast.Module, filename: str) -> ast.Module:
     if names:
         body.insert(0, ast.copy_location(ast.Global(names=names), body[0]))
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    function = ast.AsyncFunctionDef(name=_BODY, args=arguments, body=body, decorator_list=[])
+    function = ast.AsyncFunctionDef(name=BODY, args=arguments, body=body, decorator_list=[])
     if sys.version_info >= (3, 12):
         function.type_params = []
     ast.copy_location(function, body[0])

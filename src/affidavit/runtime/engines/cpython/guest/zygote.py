@@ -1,5 +1,6 @@
-"""The warm process that children are forked from. It has one thread, loads everything once, and leaves the host's
-namespaces before the first fork.
+"""The warm process that children are forked from.
+
+It has one thread, loads everything once, and leaves the host's namespaces before the first fork.
 
 Its control socket keeps message boundaries. From the host: `F` with two descriptors (socket, output memory) forks a
 child. To the host: `R` + report when ready, `E` + text when it cannot start, `C` + pid with a pidfd, `X` + exit.
@@ -14,12 +15,16 @@ import select
 import signal
 import socket
 import struct
+import time
 import traceback
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NoReturn
 
 from affidavit.runtime.engines.cpython.guest.child import serve
+from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.preload import preload
+from affidavit.runtime.engines.cpython.guest.surroundings import arrange
 
 __all__ = ["CREATED", "ENDED", "main"]
 
@@ -33,6 +38,10 @@ def main(control: int) -> None:
     sock = socket.socket(fileno=control)
     try:
         preload()
+        real_clock = time.monotonic
+        clock = Clock()
+        clock.patch()
+        arrange()
         lock = Lock()
         report = lock.isolate()
     except BaseException:
@@ -43,15 +52,15 @@ def main(control: int) -> None:
     gc.collect()
     gc.freeze()
     sock.send(b"R" + json.dumps(report).encode())
-    _Zygote(sock, lock).loop()
+    _Zygote(sock, lambda rpc, shared, parent: serve(lock, clock, real_clock, parent, rpc, shared)).loop()
 
 
 class _Zygote:
     """The loop: fork on request, tell of every end."""
 
-    def __init__(self, sock: socket.socket, lock: Lock) -> None:
+    def __init__(self, sock: socket.socket, serve_child: Callable[[int, int, int], NoReturn]) -> None:
         self._sock = sock
-        self._lock = lock
+        self._serve_child = serve_child
         self._children: dict[int, int] = {}  # pidfd -> pid
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -88,7 +97,7 @@ class _Zygote:
         if pid == 0:
             try:
                 self._close_all_but(rpc, shared)
-                serve(self._lock, parent, rpc, shared)
+                self._serve_child(rpc, shared, parent)
             finally:
                 os._exit(1)
         pidfd = os.pidfd_open(pid)
