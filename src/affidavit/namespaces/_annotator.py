@@ -34,7 +34,7 @@ _SIMPLE: Final = {
 }
 _COMBINED: Final = frozenset({"anyOf", "oneOf", "allOf", "$ref"})
 _OBJECT: Final = frozenset({"properties", "additionalProperties", "patternProperties", "required"})
-_ARRAY: Final = frozenset({"items", "prefixItems", "additionalItems", "contains"})
+_ARRAY: Final = frozenset({"items", "prefixItems", "contains"})
 
 Direction: TypeAlias = Literal["input", "output"]
 Place: TypeAlias = tuple[int, str, str]
@@ -213,8 +213,6 @@ class _Walk:
     def _array(self, node: dict[str, JsonValue], hint: str, depth: int) -> str:
         items = node.get("prefixItems")
         rest = node.get("items", True)
-        if items is None and isinstance(rest, list):
-            items, rest = cast(JsonValue, rest), node.get("additionalItems", True)
         if isinstance(items, list) and items:
             if node.get("maxItems") == len(cast(list[JsonValue], items)):
                 rest = False
@@ -247,8 +245,8 @@ class _Walk:
             return False
         if node.get("type", "object") != "object" or not _mapping(node.get("properties")):
             return False
-        if "$bytes" in _mapping(node.get("properties")):
-            return False
+        if {"$bytes", ""} & _mapping(node.get("properties")).keys():
+            return False  # an empty name cannot stand in a TypedDict
         return not (_free(node.get("additionalProperties", False)) or _mapping(node.get("patternProperties")))
 
     def _object(self, node: dict[str, JsonValue], hint: str, depth: int) -> str:

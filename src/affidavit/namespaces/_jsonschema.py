@@ -1,11 +1,12 @@
 """Foreign JSON Schemas made uniform, so that nothing after this has to know dialects.
 
-`normalise` answers one question: is this a schema that can serve as a contract here, and what does it say in terms of
-local JSON pointers only? References that leave the document are refused, never fetched.
+`normalise` answers one question: is this a schema that can serve as a contract here, and what does it say in the terms
+of draft 2020-12 with local JSON pointers only? References that leave the document are refused, never fetched.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,14 @@ _MANY: Final = frozenset(["allOf", "anyOf", "oneOf", "prefixItems", "items"])
 _NAMED: Final = frozenset(
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]
 )
+_OLD: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
+_DROPPED: Final = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$comment", "$schema"})
+_TYPES: Final = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
+_SIZES: Final = frozenset(
+    f"{bound}{what}" for bound in ("min", "max") for what in ("Length", "Items", "Properties", "Contains")
+)
+_NUMBERS: Final = frozenset({"minimum", "maximum", "multipleOf"})
+_KEPT: Final = ("$defs", "definitions", "title", "description", "default")
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -45,14 +54,15 @@ def json_path(parts: Iterator[str | int] | list[str | int] | tuple[str | int, ..
 
 
 def normalise(schema: JsonValue, *, what: str) -> dict[str, JsonValue] | bool:
-    """A copy of `schema` whose references are all local pointers (`#/...`), without `$id`, `$anchor` and `nullable`.
+    """`schema` in draft 2020-12, its references all local pointers (`#/...`), without `$id`, `$anchor`, `nullable`.
 
     Args:
-        schema: JSON Schema of draft 4 to 2020-12, or OpenAPI's dialects of it.
+        schema: JSON Schema of draft-04 to 2020-12, or OpenAPI's dialects of it.
         what: whose schema it is, for messages.
 
     Raises:
-        UsageError: `schema-unsupported` for what is no schema, for references that leave the document or point
+        UsageError: `schema-unsupported` for what is no schema (checked by keyword here, since validating against the
+            metaschema costs more than all the rest), for references that leave the document or point
             nowhere, for dynamic references, and beyond 100 levels or 50,000 nodes. `details.path` names the place.
     """
     if isinstance(schema, bool):
@@ -60,7 +70,7 @@ def normalise(schema: JsonValue, *, what: str) -> dict[str, JsonValue] | bool:
     if not isinstance(schema, Mapping):
         raise _unsupported(what, [], f"is {type(schema).__name__}, not a JSON Schema object")
     document = cast(Mapping[str, JsonValue], schema)
-    rewriter = _Rewriter(what=what)
+    rewriter = _Rewriter(what=what, old=any(mark in str(document.get("$schema", "")) for mark in _OLD))
     rewriter.index(document)
     result = cast(dict[str, JsonValue], rewriter.rewrite(document))
     for pointer, path in rewriter.pointers:
@@ -92,6 +102,7 @@ def resolve(document: JsonValue, pointer: str) -> JsonValue:
 @dataclass(slots=True)
 class _Rewriter:
     what: str
+    old: bool = False
     nodes: int = 0
     ids: dict[str, str] = field(default_factory=dict[str, str])
     pointers: list[tuple[str, list[str | int]]] = field(default_factory=list[tuple[str, list[str | int]]])
@@ -136,10 +147,12 @@ class _Rewriter:
             base = urljoin(base, identity)
         result: dict[str, JsonValue] = {}
         for key, value in node.items():
-            if key in ("$id", "id", "$anchor", "$dynamicAnchor", "$comment") and isinstance(value, str):
+            if key in _DROPPED and isinstance(value, str):
                 continue
+            if self.old and "$ref" in node and key not in ("$ref", *_KEPT):
+                continue  # before 2019-09 a reference stood alone, whatever was beside it
             result[key] = self._keyword(key, value, [*path, key], base)
-        return _without_nullable(result)
+        return _without_nullable(_modern(result))
 
     def _keyword(self, key: str, value: JsonValue, path: list[str | int], base: str) -> JsonValue:
         if key == "$ref":
@@ -159,8 +172,8 @@ class _Rewriter:
             return [self.rewrite(item, [*path, index], base) for index, item in enumerate(items)]
         if key in _ONE:
             return self.rewrite(value, path, base)
-        if key in _NAMED or key in _MANY:
-            raise _unsupported(self.what, path, f"is {type(value).__name__}, which {key!r} cannot be")
+        if key in _NAMED or key in _MANY or not _fits(key, value):
+            raise _unsupported(self.what, path, f"is {_shown(value)}, which {key!r} cannot be")
         return value
 
     def _reference(self, value: JsonValue, path: list[str | int], base: str) -> str:
@@ -201,6 +214,60 @@ def _children(node: Mapping[str, JsonValue]) -> Iterator[tuple[tuple[str | int, 
             yield (key,), value
 
 
+def _fits(key: str, value: JsonValue) -> bool:
+    """Whether a keyword that holds no schema has a value of the kind that it needs."""
+    if key == "type":
+        kinds = cast(list[JsonValue], value) if isinstance(value, list) else [value]
+        return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
+    if key == "required":
+        return _are_names(value)
+    if key == "dependentRequired":
+        return isinstance(value, Mapping) and all(
+            map(_are_names, cast(Mapping[str, JsonValue], value).values())
+        )
+    if key == "enum":
+        return isinstance(value, list)
+    if key in _SIZES:
+        return _is_number(value) and value >= 0 and int(value) == value
+    if key in _NUMBERS:
+        return _is_number(value) and (key != "multipleOf" or value > 0)
+    if key in ("exclusiveMinimum", "exclusiveMaximum"):
+        return _is_number(value) or isinstance(value, bool)
+    return (
+        isinstance(value, str)
+        if key == "pattern"
+        else isinstance(value, bool)
+        if key == "uniqueItems"
+        else True
+    )
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_names(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast(list[JsonValue], value))
+
+
+def _modern(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Keywords of older drafts as those of 2020-12."""
+    if isinstance(node.get("items"), list):
+        node["prefixItems"] = node.pop("items")
+        if "additionalItems" in node:
+            node["items"] = node["additionalItems"]
+    node.pop("additionalItems", None)
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if node.get(exclusive) is True and bound in node:
+            node[exclusive] = node.pop(bound)
+        elif isinstance(node.get(exclusive), bool):
+            del node[exclusive]
+    for name, needed in cast(dict[str, JsonValue], node.pop("dependencies", {})).items():
+        keyword = "dependentRequired" if isinstance(needed, list) else "dependentSchemas"
+        node.setdefault(keyword, {})[name] = needed
+    return node
+
+
 def _without_nullable(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """OpenAPI 3.0 writes `nullable: true` where JSON Schema has a `null` type."""
     if node.pop("nullable", None) is not True:
@@ -212,14 +279,19 @@ def _without_nullable(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
             node["enum"] = [*node["enum"], None]
         return node
     if "$ref" in node or "allOf" in node or "anyOf" in node or "oneOf" in node:
-        notes = {key: node.pop(key) for key in ("title", "description", "default") if key in node}
-        return {**notes, "anyOf": [node, {"type": "null"}]}
+        # what is pointed into must stay where it is
+        kept = {key: node.pop(key) for key in _KEPT if key in node}
+        return {**kept, "anyOf": [node, {"type": "null"}]}
     return node
 
 
 def _pointer(path: list[str | int]) -> str:
     parts = [str(part).replace("~", "~0").replace("/", "~1").replace("%", "%25") for part in path]
     return "#" + "".join(f"/{part}" for part in parts)
+
+
+def _shown(value: JsonValue) -> str:
+    return ascii(value)[:80] if isinstance(value, (str, int, float)) else type(value).__name__
 
 
 def _quoted(text: str) -> str:

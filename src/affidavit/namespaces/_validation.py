@@ -14,17 +14,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import pydantic_core
 
-from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces._jsonschema import json_path, resolve
 from affidavit.namespaces.names import suggestion
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
 
 __all__ = ["Contract", "Problem", "is_safe_pattern"]
 
@@ -43,28 +39,35 @@ class Problem:
 class Contract:
     """One compiled schema: what is wrong with a value, and the value as what the schema declares.
 
-    The dialect is the one that `$schema` names; without it 2020-12, and where that does not fit, draft-07 or draft-04
-    (OpenAPI 3.0's boolean `exclusiveMinimum`). References are local only. `format` says nothing here, as the standard
-    has it. A `pattern` is asserted only where matching it is cheap on any text (no repeated groups, no
-    back-references, at most two open repetitions) and on at most 512 characters; the far side asserts the others.
-
-    Raises:
-        UsageError: `schema-unsupported` when no dialect accepts the schema.
+    The schema is one that `normalise` gave. `format` says nothing here, as the standard has it. A `pattern` is
+    asserted only where matching it is cheap on any text (no repeated groups, no back-references, at most two open
+    repetitions) and on at most 512 characters; the far side asserts the others.
     """
 
-    __slots__ = ("_schema", "_validator", "_what")
+    __slots__ = ("_compiled", "_schema", "_what")
 
     def __init__(self, schema: dict[str, JsonValue] | bool, *, what: str) -> None:
         self._what = what
-        self._validator = _validator(schema, what)
-        self._schema: JsonValue = self._validator.schema
+        self._schema: JsonValue = _with_bytes(schema)
+        self._compiled: Any = None
+
+    @property
+    def _validator(self) -> Any:
+        if self._compiled is None:
+            from referencing import Registry
+
+            empty: Any = Registry()  # nothing can be looked up elsewhere
+            self._compiled = _dialect()(self._schema, registry=empty)
+        return self._compiled
 
     def problem(self, value: Any) -> Problem | None:
         """The most telling disagreement of `value` with the schema, or None."""
         try:
             error = _best_match(self._validator.iter_errors(value))
         except RecursionError:
-            return Problem(path="$", message=f"is nested too deeply for the schema of {self._what}")
+            return Problem(path="$", message=f"it is nested too deeply for the schema of {self._what}")
+        except (ArithmeticError, TypeError, ValueError) as error:
+            return Problem(path="$", message=f"it cannot be held against the schema of {self._what}: {error}")
         if error is None:
             return None
         return _problem(error, value)
@@ -79,8 +82,7 @@ class Contract:
 
     def _accepts(self, value: Any, subschema: JsonValue) -> bool:
         try:
-            validator: Any = self._validator  # the stubs leave `evolve` untyped
-            return validator.evolve(schema=subschema).is_valid(value)
+            return self._validator.evolve(schema=subschema).is_valid(value)
         except RecursionError:
             return False
 
@@ -100,64 +102,27 @@ def is_safe_pattern(pattern: str) -> bool:
     return len(re.findall(r"[*+]|\{\d*,\d*\}", plain)) <= 2 and not re.search(r"\{\d{3,}", plain)
 
 
-def _validator(schema: JsonValue, what: str) -> Validator:
-    from jsonschema import exceptions
-    from referencing import Registry
-
-    problem: exceptions.SchemaError | None = None
-    # `$schema` may name any dialect, also unknown ones; the library must not look it up
-    bare: Any = schema
-    if isinstance(schema, dict):
-        bare = {key: value for key, value in cast("dict[str, JsonValue]", schema).items() if key != "$schema"}
-    for number in _dialects(schema):
-        dialect = _dialect(number)
-        try:
-            dialect.check_schema(bare)
-        except exceptions.SchemaError as error:
-            problem = problem or error
-            continue
-        return dialect(_with_bytes(bare), registry=Registry())
-    assert problem is not None
-    path = json_path(list(problem.absolute_path))
-    raise UsageError(
-        "schema-unsupported",
-        f"the schema of {what} is not valid JSON Schema at {path}: {_short(problem.message)}",
-        hint="Mend the schema at its source, or mount without this operation.",
-        details={"path": path},
-    ) from None
-
-
-def _dialects(schema: JsonValue) -> tuple[int, ...]:
-    """The dialects to try: the one that `$schema` names, else the newest that accepts it."""
-    named = str(cast("dict[str, JsonValue]", schema).get("$schema", "")) if isinstance(schema, dict) else ""
-    for mark, number in (("draft-04", 4), ("draft-06", 7), ("draft-07", 7)):
-        if mark in named:
-            return (number,)
-    return (2020, 7, 4)
-
-
-@functools.lru_cache(maxsize=4)
-def _dialect(number: int) -> type[Validator]:
-    """A validator class with our `pattern` and with a type for bytes, which JSON shows tagged."""
-    import jsonschema
+@functools.lru_cache(maxsize=1)
+def _dialect() -> Any:
+    """The library's validator class with our `pattern`, and with a type for bytes, which JSON shows tagged."""
+    from jsonschema import Draft202012Validator as Base
     from jsonschema import validators
 
     library: Any = validators  # its stubs leave `extend` untyped
-    candidates: dict[int, Any] = {
-        2020: jsonschema.Draft202012Validator,
-        7: jsonschema.Draft7Validator,
-        4: jsonschema.Draft4Validator,
-    }
-    base = candidates[number]
     return library.extend(
-        base,
+        Base,
         {"pattern": _pattern, "patternProperties": _pattern_properties},
-        type_checker=base.TYPE_CHECKER.redefine("bytes", _is_bytes),
+        type_checker=Base.TYPE_CHECKER.redefine_many({"bytes": _is_bytes, "number": _is_number}),
     )
 
 
 def _is_bytes(checker: Any, value: Any) -> bool:  # noqa: ARG001
     return isinstance(value, bytes)
+
+
+def _is_number(checker: Any, value: Any) -> bool:  # noqa: ARG001
+    # the library would take any of `numbers`, such as a Decimal that no float can hold
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _with_bytes(schema: Any) -> Any:
@@ -313,10 +278,8 @@ class _Declare:
             value = sorted(cast("AbstractSet[Any]", value), key=lambda one: (type(one).__name__, repr(one)))
         if not isinstance(value, (list, tuple)):
             return value
-        items = node.get("items", True)
-        prefix = node.get("prefixItems", items if isinstance(items, list) else [])
-        first = cast("list[JsonValue]", prefix if isinstance(prefix, list) else [])
-        rest = node.get("additionalItems", True) if isinstance(items, list) else items
+        rest = node.get("items", True)
+        first = cast("list[JsonValue]", node.get("prefixItems", []))
         values = cast("list[Any]", value)
         return [
             self.of(one, first[index] if index < len(first) else rest, depth + 1)
@@ -364,7 +327,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _as_number(value: Any, *, integer: bool) -> Any:
-    if isinstance(value, decimal.Decimal) and value.is_finite():
+    if isinstance(value, decimal.Decimal) and value.is_finite() and abs(value.adjusted()) < 400:
         whole = value == value.to_integral_value()
         if whole and (integer or int(value.as_tuple().exponent) >= 0):
             return int(value)

@@ -181,8 +181,8 @@ class _Shape:
 
     def is_table(self) -> bool:
         """Whether the keys are data: ids, or too many for a shape."""
-        if len(self.fields) > MAX_FIELDS:
-            return True
+        if len(self.fields) > MAX_FIELDS or "" in self.fields:
+            return True  # an empty name cannot stand in a TypedDict
         return bool(self.fields) and all(_ID.fullmatch(key) for key in self.fields) and self._alike()
 
     def _alike(self) -> bool:

@@ -41,8 +41,8 @@ def identifier(original: str, *, fallback: str = "unnamed") -> str:
     """The identifier that a script uses for `original`, before collisions are looked at.
 
     Characters that no identifier may hold become `_`; leading underscores go (they mean private or special in
-    Python); a leading digit gains `n`; keywords (hard and soft) and `self` gain a trailing `_`. Letters of any script
-    stay, in the NFKC form that Python itself compares.
+    Python); a leading digit gains `n`; keywords and `self` gain a trailing `_`, while soft keywords (`match`, `type`)
+    are names like others. Letters of any script stay, in the NFKC form that Python itself compares.
     """
     text = unicodedata.normalize("NFKC", original)
     text = "".join(char if ("a" + char).isidentifier() else "_" for char in text)
@@ -53,7 +53,7 @@ def identifier(original: str, *, fallback: str = "unnamed") -> str:
         text = "n" + text
     # Normalisation may take several characters to one that needs another pass (it is idempotent, joining is not).
     text = unicodedata.normalize("NFKC", text)
-    if keyword.iskeyword(text) or keyword.issoftkeyword(text) or text in _RESERVED:
+    if keyword.iskeyword(text) or text in _RESERVED:
         return text + "_"
     return text if text.isidentifier() else fallback
 
