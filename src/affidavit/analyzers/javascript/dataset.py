@@ -189,21 +189,9 @@ def _is_address(resolution: Resolution) -> bool:
 
 def _basis(site: Site, resolution: Resolution, state: SourceState) -> BasisDict:
     confidence = "observed" if site.kind in _DECLARED else "derived"
-    if _is_beyond_node(site, resolution):
+    if not resolution.standard:
         confidence = "inferred"
     return cast(BasisDict, {"authority": "static-analysis", "state": state, "confidence": confidence})
-
-
-def _is_beyond_node(site: Site, resolution: Resolution) -> bool:
-    """Whether the target was found by a rule of bundlers or TypeScript, not of Node.js."""
-    if resolution.target is None:
-        return False
-    if resolution.rule == "typescript":
-        return True
-    if site.kind in _REQUIRING:
-        return resolution.rule == "extension" and not resolution.target.endswith((".js", ".json", ".node"))
-    relative = (site.specifier or "").startswith(".")
-    return resolution.rule == "extension" or (relative and resolution.rule in {"index", "main"})
 
 
 def _kind_of_missing(site: Site, resolution: Resolution) -> ModuleKind:

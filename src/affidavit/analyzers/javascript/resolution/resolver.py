@@ -1,8 +1,9 @@
 """Resolving one reference inside a container.
 
-Where Node.js settles it, the answer is Node's. Beyond that, what bundlers and TypeScript accept is accepted too, after
-everything that Node would take: an `import` without extension or of a directory, and TypeScript sources (`./x.js` that
-is `./x.ts`). `Resolution.rule` tells which rule found the target.
+Where Node.js settles it, the answer is Node's. Where Node finds nothing, what bundlers and TypeScript accept is
+accepted: an `import` without extension or of a directory, other extensions, and TypeScript sources (`./x.js` that is
+`./x.ts`).
+`Resolution.standard` tells which of the two it was.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ Status: TypeAlias = Literal["resolved", "external", "builtin", "missing", "rejec
 Rule: TypeAlias = Literal["exact", "extension", "index", "main", "exports", "imports", "typescript"]
 
 _NODE_EXTENSIONS: Final = (".js", ".json", ".node")
-_OTHER_EXTENSIONS: Final = (".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".jsx")
+_ALL_EXTENSIONS: Final = (*_NODE_EXTENSIONS, ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".jsx")
 _TYPED_EXTENSIONS: Final = (".ts", ".tsx", ".mts", ".cts")
+_TYPED_ORDER: Final = (*_TYPED_EXTENSIONS, *_NODE_EXTENSIONS, ".mjs", ".cjs", ".jsx", ".d.ts")
 _TYPED_SOURCES: Final = {
     ".js": (".ts", ".tsx", ".d.ts"),
     ".jsx": (".tsx",),
@@ -54,12 +56,14 @@ class Resolution:
         target: real path of the file, for `resolved`.
         key: `external:name`, `builtin:name`, `missing:specifier` or `rejected:specifier`; None for the others.
         rule: which rule found the target.
+        standard: whether Node.js finds the same target.
     """
 
     status: Status
     target: str | None = None
     key: str | None = None
     rule: Rule | None = None
+    standard: bool = True
 
 
 class Resolver:
@@ -107,36 +111,38 @@ class Resolver:
     # relative
 
     def _relative(self, directory: str, specifier: str, mode: Mode, typed: bool) -> Resolution:
-        paths = [specifier]
-        if mode == "import":
-            decoded = decode_path(specifier)
-            # Bundlers also see files whose names hold `?` or `%`; Node takes the decoded path alone.
-            paths = [decoded] if decoded == specifier else [decoded, specifier]
-        for path in paths:
-            place = normal(join(directory, path))
-            if place is None:
-                return _settled("rejected", shorten(specifier))
-            hit = self._load_directory(place, typed) if _names_folder(path) else self._load(place, typed)
-            if hit:
-                return Resolution("resolved", hit[0], rule=hit[1])
-        return _settled("missing", shorten(specifier))
+        path = decode_path(specifier) if mode == "import" else specifier
+        place = normal(join(directory, path))
+        if place is None:
+            return _settled("rejected", shorten(specifier))
+        folder = _names_folder(path)
+        if mode == "import" or typed:
+            exact = None if folder else self._tree.file(place)
+            hit: _Hit | None = None if exact is None else (exact, "exact")
+        else:
+            hit = self._load(place, _NODE_EXTENSIONS, folder)
+        if hit:
+            return Resolution("resolved", hit[0], rule=hit[1])
+        hit = self._load(place, _TYPED_ORDER if typed else _ALL_EXTENSIONS, folder)
+        if hit is None and path != specifier:
+            # Bundlers also see files whose names hold `?`, `#` or `%`.
+            raw = normal(join(directory, specifier))
+            hit = None if raw is None else self._load(raw, _ALL_EXTENSIONS, _names_folder(specifier))
+        return _beyond(hit) if hit else _settled("missing", shorten(specifier))
 
-    def _load(self, path: str, typed: bool) -> _Hit | None:
-        """A file or directory as `require` loads it, then as TypeScript and bundlers do."""
-        return self._load_file(path, typed) or self._load_directory(path, typed)
+    def _load(self, path: str, extensions: tuple[str, ...], folder: bool) -> _Hit | None:
+        """A file or directory as `require` loads it; a folder is meant where the path ends in a slash."""
+        file = None if folder else self._load_file(path, extensions)
+        return file or self._load_directory(path, extensions)
 
-    def _load_file(self, path: str, typed: bool) -> _Hit | None:
+    def _load_file(self, path: str, extensions: tuple[str, ...]) -> _Hit | None:
         exact = self._tree.file(path)
         if exact is not None:
             return exact, "exact"
-        return self._with_extension(path, typed, "extension") or self._typed_source(path)
+        found = self._with_extension(path, extensions, "extension")
+        return found if found or extensions is _NODE_EXTENSIONS else self._typed_source(path)
 
-    def _with_extension(self, path: str, typed: bool, rule: Rule) -> _Hit | None:
-        extensions = (
-            (*_TYPED_EXTENSIONS, *_NODE_EXTENSIONS, *_OTHER_EXTENSIONS, ".d.ts")
-            if typed
-            else (*_NODE_EXTENSIONS, *_OTHER_EXTENSIONS)
-        )
+    def _with_extension(self, path: str, extensions: tuple[str, ...], rule: Rule) -> _Hit | None:
         for extension in extensions:
             found = self._tree.file(path + extension)
             if found is not None:
@@ -151,25 +157,33 @@ class Resolver:
                 return found, "typescript"
         return None
 
-    def _load_directory(self, path: str, typed: bool) -> _Hit | None:
+    def _load_directory(self, path: str, extensions: tuple[str, ...]) -> _Hit | None:
         directory = self._tree.directory(path)
         if directory is None:
             return None
         main = (self._package_at(directory) or {}).get("main")
-        if isinstance(main, str) and main:
-            place = normal(join(directory, main))
-            hit = None
-            if place is not None:
-                hit = self._load_file(place, typed) or self._with_extension(
-                    join(place, "index"), typed, "index"
-                )
+        place = normal(join(directory, main)) if isinstance(main, str) and main else None
+        if place is not None:
+            hit = self._load_file(place, extensions)
+            hit = hit or self._with_extension(join(place, "index"), extensions, "index")
             if hit:
                 return hit[0], "main"
-        return self._with_extension(join(directory, "index"), typed, "index")
+        return self._with_extension(join(directory, "index"), extensions, "index")
 
     # packages
 
-    def _package(self, directory: str, specifier: str, parsed: Parsed, mode: Mode, typed: bool) -> Resolution:
+    def _package(
+        self,
+        directory: str,
+        specifier: str,
+        parsed: Parsed,
+        mode: Mode,
+        typed: bool,
+        *,
+        search: Mode | None = None,
+    ) -> Resolution:
+        """A package by its name: `mode` decides over conditions, `search` (by default the same) over where to look."""
+        search = search or mode
         if parsed.name in _PROVIDED:
             return _settled("external", parsed.name)
         own = self._scope(directory)
@@ -177,24 +191,54 @@ class Resolver:
             home, package = own
             if package.get("exports") is not None and package.get("name") == parsed.name:
                 return self._exported(home, package["exports"], parsed.subpath, specifier, mode, typed)
+        folders = list(self._module_folders(directory))
         seen = False
-        for modules in self._module_folders(directory):
-            place = join(modules, parsed.name)
-            home = self._tree.directory(place)
+        for modules in folders:
+            home = self._tree.directory(join(modules, parsed.name))
             if home is not None:
                 seen = True
                 exports = (self._package_at(home) or {}).get("exports")
                 if exports is not None:
                     return self._exported(home, exports, parsed.subpath, specifier, mode, typed)
-            inside = normal(place if parsed.subpath == "." else join(place, parsed.subpath[2:]))
-            if inside is None:
-                return _settled("rejected", shorten(specifier))
-            folder = _names_folder(specifier)
-            hit = self._load_directory(inside, typed) if folder else self._load(inside, typed)
+            hit = self._in_package(modules, home, specifier, parsed, search)
             if hit:
                 return Resolution("resolved", hit[0], rule=hit[1])
-            if home is not None and mode == "import":
+            if self._ends_search(modules, home, specifier, search):
                 break
+        return self._package_beyond(folders, specifier, parsed, seen)
+
+    def _in_package(
+        self, modules: str, home: str | None, specifier: str, parsed: Parsed, mode: Mode
+    ) -> _Hit | None:
+        """What Node.js finds of a package without `exports` in one folder of packages."""
+        if mode == "require":
+            place = normal(join(modules, specifier))
+            return None if place is None else self._load(place, _NODE_EXTENSIONS, _names_folder(specifier))
+        if home is None:
+            return None
+        if parsed.subpath == ".":
+            return self._load_directory(home, _NODE_EXTENSIONS)
+        place = normal(join(home, decode_path(parsed.subpath)))
+        exact = None if place is None else self._tree.file(place)
+        return None if exact is None else (exact, "exact")
+
+    def _ends_search(self, modules: str, home: str | None, specifier: str, mode: Mode) -> bool:
+        """Whether Node.js gives up here: `import` at the first package, `require` at a `main` that is not there."""
+        if mode == "import":
+            return home is not None
+        place = normal(join(modules, specifier))
+        directory = None if place is None else self._tree.directory(place)
+        main = None if directory is None else (self._package_at(directory) or {}).get("main")
+        return isinstance(main, str) and main != ""
+
+    def _package_beyond(self, folders: list[str], specifier: str, parsed: Parsed, seen: bool) -> Resolution:
+        for modules in folders:
+            place = normal(join(modules, specifier))
+            if place is None:
+                return _settled("rejected", shorten(specifier))
+            hit = self._load(place, _ALL_EXTENSIONS, _names_folder(specifier))
+            if hit:
+                return _beyond(hit)
         return _settled("missing", shorten(specifier)) if seen else _settled("external", shorten(parsed.name))
 
     def _exported(
@@ -216,7 +260,7 @@ class Resolver:
         if target.kind == "bare":
             parsed = parse_specifier(target.value)
             if parsed.shape == "package":
-                return self._package(home, target.value, parsed, mode, typed)
+                return self._package(home, target.value, parsed, mode, typed, search="import")
             if parsed.shape == "settled" and parsed.status in {"builtin", "external"}:
                 return _settled(parsed.status, parsed.name)
         if target.kind == "file" and parse_specifier("./" + target.value).shape == "relative":
@@ -226,7 +270,7 @@ class Resolver:
                 return Resolution("resolved", found, rule=rule)
             source = None if path is None else self._typed_source(path)
             if source is not None:
-                return Resolution("resolved", source[0], rule=source[1])
+                return _beyond(source)
         return _settled("missing", shorten(specifier))
 
     def _module_folders(self, directory: str) -> Iterator[str]:
@@ -259,6 +303,10 @@ class Resolver:
 
 def _settled(status: Settled, name: str) -> Resolution:
     return Resolution(status, key=f"{status}:{name}")
+
+
+def _beyond(hit: _Hit) -> Resolution:
+    return Resolution("resolved", hit[0], rule=hit[1], standard=False)
 
 
 def _names_folder(path: str) -> bool:
