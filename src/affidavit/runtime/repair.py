@@ -220,5 +220,20 @@ def _awaiting(source: str, call: ast.Call, notes: list[str]) -> str:
     end = _offset(source, call.func.end_lineno or call.func.lineno, call.func.end_col_offset or 0)
     if source[start:end] != "asyncio.run":
         return source
+    awaited = source[:start] + "await".ljust(end - start) + source[end:]
+    # `run(main(),)` would become the await of a tuple.
+    if not any(
+        isinstance(node, ast.Await) and _is_same(node.value, call.args[0]) for node in _last_nodes(awaited)
+    ):
+        return source
     notes.append(f"`asyncio.run(...)` became `await (...)` (line {call.lineno})")
-    return source[:start] + "await".ljust(end - start) + source[end:]
+    return awaited
+
+
+def _last_nodes(source: str) -> list[ast.AST]:
+    tree = _parsed(source)
+    return list(ast.walk(tree.body[-1])) if tree is not None else []
+
+
+def _is_same(one: ast.expr, other: ast.expr) -> bool:
+    return (one.lineno, one.col_offset, ast.dump(one)) == (other.lineno, other.col_offset, ast.dump(other))

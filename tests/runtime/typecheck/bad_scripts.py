@@ -24,7 +24,11 @@ BAD: tuple[tuple[str, str, str | None], ...] = (
     ("[row for row in §rows]", "unresolved-reference", None),
     ('text = "größe"; print(text, §txet)', "unresolved-reference", "text"),
     ("class A:\n    x = §yy", "unresolved-reference", None),
-    ("try:\n    print(§totl)\nexcept Exception as error:\n    print(error)", "unresolved-reference", None),
+    (
+        "try:\n    print(1)\n    print(§totl)\nexcept Exception:\n    print(2)",
+        "unresolved-reference",
+        None,
+    ),
     ("print(f'{§totl}')", "unresolved-reference", None),
     ("§display(1)", "unresolved-reference", None),
     # namespaces and operations
@@ -68,7 +72,7 @@ BAD: tuple[tuple[str, str, str | None], ...] = (
     ("count = await df.db.app.modules.count()\ncount.§cuont", "missing-attribute", "count"),
     ("df.calls()[0][§'evidnce_id']", _KEY, "evidence_id"),
     (
-        "try:\n    pass\nexcept df.Error as error:\n    error.§cod",
+        "try:\n    print(1)\nexcept df.Error as error:\n    error.§cod",
         "missing-attribute",
         "code",
     ),

@@ -16,7 +16,6 @@ from affidavit.runtime.typecheck.catalogue import members, named
 from affidavit.runtime.typecheck.resolve import Value
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.rules.proof import guarded
-from affidavit.runtime.typecheck.scopes import Script
 from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
@@ -30,6 +29,7 @@ _READING = frozenset({
     "len", "sum", "list", "sorted", "set", "tuple", "max", "min", "enumerate", "print", "str", "repr", "zip", "map",
     "filter", "any", "all", "reversed", "dict", "iter", "type", "isinstance",
 })
+_SCALARS = frozenset({"str", "int", "float", "bool", "bytes", "None"})
 _CHANGING = frozenset({
     "append", "extend", "insert", "remove", "pop", "popitem", "clear", "update", "setdefault", "sort", "reverse",
     "add", "discard", "__setitem__",
@@ -257,13 +257,21 @@ def _leaves(loop: ast.For) -> bool:
 def _only_read(case: Case, root: str) -> bool:
     """Whether an input is only read: never handed to unknown code, never changed in place."""
     return all(
-        _is_reading(case.script, node)
+        _is_reading(case, node)
         for node in case.script.nodes
         if isinstance(node, ast.Name) and node.id == root
     )
 
 
-def _is_reading(script: Script, node: ast.Name) -> bool:
+def _is_scalar(case: Case, node: ast.AST) -> bool:
+    resolved = case.resolver.resolve(node)
+    return isinstance(resolved, Value) and all(
+        named(kind) in _SCALARS for kind in members(resolved.annotation)
+    )
+
+
+def _is_reading(case: Case, node: ast.Name) -> bool:
+    script = case.script
     inner: ast.AST = node
     for around in script.ancestors(node):
         match around:
@@ -281,7 +289,7 @@ def _is_reading(script: Script, node: ast.Name) -> bool:
                     and not script.binds(function.id)
                 )
             case ast.Assign() | ast.NamedExpr() | ast.keyword():
-                return False
+                return _is_scalar(case, inner)  # another name for a list or dictionary may change it
             case _:
                 return True
         inner = around

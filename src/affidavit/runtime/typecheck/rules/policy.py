@@ -141,12 +141,12 @@ def _meant(finding: Finding) -> str | None:
 
 def _is_put_in(finding: Finding, findings: Sequence[Finding]) -> bool:
     """Whether the script builds a dictionary with this key where the checker expects such a row."""
-    key = re.match(r'Unknown key "(.*?)" for TypedDict `(\w+)', finding.message)
-    return key is not None and any(
-        other.rule == "unknown-typed-dict-constructor-key"
-        and other.message.startswith(
-            (f'Unknown key "{key[1]}" for TypedDict `{key[2]}', f'Unknown key "{key[1]}" for TypedDict `<')
-        )
+    key = re.match(r'(Unknown key ".*?" for TypedDict `)(\w+)', finding.message)
+    if key is None:
+        return False
+    starts = (key[0], f"{key[1]}<")  # `<`: a row without its name, which is what `row.update` takes
+    return any(
+        other.rule == "unknown-typed-dict-constructor-key" and other.message.startswith(starts)
         for other in findings
     )
 
