@@ -87,18 +87,16 @@ def test_program(example: Example, place: Path) -> None:
         asyncio.run(made)
 
 
-@pytest.mark.parametrize("example", COMMANDS, ids=str)
-def test_commands(example: Example, place: Path) -> None:
-    """Each `$ command` prints what stands below it; `...` stands for anything."""
+@pytest.mark.parametrize("page", sorted({item.page for item in COMMANDS}), ids=lambda page: page.name)
+def test_commands(page: Path, place: Path) -> None:
+    """Each `$ command` of a page, in order, prints what stands below it; `...` stands for anything."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     checker = doctest.OutputChecker()
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    for part in re.split(r"^\$ ", example.text, flags=re.MULTILINE)[1:]:
-        command, _, expected = part.partition("\n")
-        words = shlex.split(command, comments=True)
-        shown = subprocess.run(words, capture_output=True, text=True, env=environment)
-        assert checker.check_output(expected, shown.stdout + "\n", flags), (
-            command,
-            shown.stdout,
-            shown.stderr,
-        )
+    for example in [item for item in COMMANDS if item.page == page]:
+        for part in re.split(r"^\$ ", example.text, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            words = shlex.split(command, comments=True)
+            shown = subprocess.run(words, capture_output=True, text=True, env=environment)
+            matches = checker.check_output(expected, shown.stdout + "\n", flags)
+            assert matches, (command, shown.stdout, shown.stderr)

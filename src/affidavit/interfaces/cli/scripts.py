@@ -123,10 +123,11 @@ def _print(finished: Run) -> None:
     if finished.answer is not None:
         sys.stdout.write(answer_text(finished.answer) + "\n")
     sys.stdout.flush()
+    where = f"session {finished.session_id}, run {finished.number}"
+    if finished.status == "rejected":
+        say(f"rejected before running; no call was made ({where})")
+        return
     if finished.error is not None:
         say(error_text(finished.error))
     made = len(finished.calls)
-    say(
-        f"{finished.status} in {finished.engine or 'no engine'}: {made} call{'s' * (made != 1)} recorded "
-        f"(session {finished.session_id}, run {finished.number})"
-    )
+    say(f"{finished.status} in {finished.engine}: {made} call{'s' * (made != 1)} recorded ({where})")

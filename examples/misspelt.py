@@ -1,0 +1,2 @@
+page = await df.db.app.references.page(where={"resolutoin": "computed"})
+page.rows

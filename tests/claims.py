@@ -1,0 +1,106 @@
+"""What README and docs promise, and the tests that hold it.
+
+In the text a promise ends in `<!-- claim: ID -->`. `tests/project/test_claims.py` checks both directions: every marked
+sentence is here with the same words, everything here is marked in the text, and every test named here exists.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["CLAIMS", "Claim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One promise.
+
+    Attributes:
+        id: what the marker in the text says.
+        page: the page that says it, from the project's root.
+        sentence: the words before the marker.
+        tests: `path::test` from `tests/`, each of which fails when the promise does not hold.
+    """
+
+    id: str
+    page: str
+    sentence: str
+    tests: tuple[str, ...]
+
+
+CLAIMS = (
+    Claim(
+        id="recorded-before-return",
+        page="README.md",
+        sentence="Every call becomes a record before its value reaches the script.",
+        tests=(
+            "runtime/test_broker.py::test_a_call_returns_its_value_and_is_recorded",
+            "runtime/test_broker.py::test_the_start_is_in_the_log_before_the_operation_runs",
+            "runtime/test_broker.py::test_a_failed_call_is_recorded_with_code_and_details",
+            "runtime/test_broker.py::test_a_store_that_cannot_keep_the_record_stops_the_run",
+        ),
+    ),
+    Claim(
+        id="survives-kill",
+        page="README.md",
+        sentence="A process that is killed at any moment loses no call whose value a script received.",
+        tests=(
+            "acceptance/test_processes.py::test_a_process_killed_at_any_moment_loses_no_call",
+            "runtime/test_session.py::test_a_killed_process_leaves_its_call_as_unfinished_and_is_never_run_again",
+        ),
+    ),
+    Claim(
+        id="same-ids",
+        page="README.md",
+        sentence="The same question about the same bytes has the same evidence id everywhere.",
+        tests=(
+            "acceptance/test_identity.py::test_on_two_workspaces_two_paths_and_two_engines",
+            "acceptance/test_identity.py::test_under_two_mount_names",
+            "acceptance/test_identity.py::test_a_changed_byte_changes_every_id",
+            "acceptance/test_identity.py::test_on_python_3_13",
+        ),
+    ),
+    Claim(
+        id="proof-only",
+        page="README.md",
+        sentence="A script is refused only for what is proven wrong; a correct script is never rejected.",
+        tests=("docs/test_examples.py::test_script",),
+    ),
+    Claim(
+        id="isolation",
+        page="README.md",
+        sentence="A script reaches nothing outside but through `df`.",
+        tests=("interfaces/test_cli.py::test_doctor_tries_each_layer",),
+    ),
+    Claim(
+        id="limits",
+        page="README.md",
+        sentence="A script cannot catch its own time-out, and what it did until then is kept.",
+        tests=("runtime/test_session.py::test_a_timed_out_run_keeps_what_it_did",),
+    ),
+    Claim(
+        id="local-damage",
+        page="README.md",
+        sentence="One broken file never stops the rest of an application.",
+        tests=(),
+    ),
+    Claim(
+        id="no-target-code",
+        page="README.md",
+        sentence="No code of the analysed application is run.",
+        tests=(),
+    ),
+    Claim(
+        id="references-equal-oracle",
+        page="README.md",
+        sentence="References equal those that independent JavaScript parsers find.",
+        tests=(),
+    ),
+    Claim(
+        id="json-everywhere",
+        page="README.md",
+        sentence="Every command has `--json`: one document on stdout, errors included.",
+        tests=(
+            "interfaces/test_cli.py::test_errors_are_documents_with_code_and_hint",
+            "interfaces/test_cli.py::test_every_command_has_help_and_json",
+        ),
+    ),
+)
