@@ -21,7 +21,7 @@ def marked() -> dict[str, tuple[str, str]]:
     return found
 
 
-def tests_of(path: Path) -> set[str]:
+def names_of(path: Path) -> set[str]:
     tree = ast.parse(path.read_text("utf-8"))
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds) and node.name.startswith("test")}
@@ -39,6 +39,6 @@ def test_every_claim_names_tests_that_exist() -> None:
         for test in claim.tests:
             path, _, name = test.partition("::")
             file = ROOT / "tests" / path
-            if not file.is_file() or name not in tests_of(file):
+            if not file.is_file() or name not in names_of(file):
                 missing.append(f"{claim.id}: {test}")
     assert missing == []

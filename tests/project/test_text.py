@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 # Spelled in pieces, so that this file does not say them either.
 HOSTS = re.compile(r"p[y]pi\.[o]rg|python[h]osted|npm[j]s\.|debi[a]n\.[o]rg")
-PATHS = re.compile(r"/[w]ork/|/[f]arm/|/[r]oot/|/home/[a-z]+/")
+PATHS = re.compile(r"(?<![\w.])/([w]ork|[f]arm|[r]oot)/")
 PEERS = re.compile(
     r"fastm[c]p|toolpl[a]ne|smolag[e]nts|dataf[e]tch|obsidi[a]n|k8sl[e]ns|lv[c]e", re.IGNORECASE
 )
