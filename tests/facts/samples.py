@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, cast
 
 from hypothesis import strategies as st
 from typing_extensions import TypedDict
@@ -139,8 +139,8 @@ def matching(found: Iterable[Row], where: Mapping[str, Any] | None) -> list[Row]
     ]
 
 
-def _is_any(value: object, wanted: Any) -> bool:
-    options = cast(list[Any], wanted) if isinstance(wanted, list) else [wanted]
+def _is_any(value: object, wanted: object) -> bool:
+    options = cast(list[object], wanted) if isinstance(wanted, list) else [wanted]
     return any(type(value) is type(one) and value == one for one in options)
 
 

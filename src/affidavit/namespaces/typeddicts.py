@@ -243,6 +243,8 @@ def _is_required(hint: Any, *, default: bool) -> bool:
 
 
 def _choices(values: tuple[Any, ...]) -> dict[str, JsonValue]:
+    for value in values:
+        _check_literal(value)
     return {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
 
 
@@ -259,9 +261,13 @@ def _container(origin: Any) -> str:
 
 
 def _literal(value: object) -> str:
-    if not isinstance(value, (str, int, bool, NoneType)):
-        raise TypeError(f"Literal[{value!r}] cannot stand in a row")
+    _check_literal(value)
     return string_literal(value) if isinstance(value, str) else repr(value)
+
+
+def _check_literal(value: object) -> None:
+    if type(value) not in (str, int, bool, NoneType):
+        raise TypeError(f"Literal[{value!r}] cannot stand in a row: use text, integers, booleans and None")
 
 
 def _doc(cls: type) -> str:
