@@ -54,10 +54,11 @@ class Contract:
     @property
     def _validator(self) -> Any:
         if self._compiled is None:
-            from referencing import Registry
+            import referencing
 
-            empty: Any = Registry()  # nothing can be looked up elsewhere
-            self._compiled = _dialect()(self._schema, registry=empty)
+            library: Any = referencing  # its registry is generic in what nothing here needs
+            # an empty registry: nothing can be looked up elsewhere
+            self._compiled = _dialect()(self._schema, registry=library.Registry())
         return self._compiled
 
     def problem(self, value: Any) -> Problem | None:
@@ -253,7 +254,8 @@ class _Declare:
         for branch in branches:
             if self.accepts(value, branch):
                 return self.of(value, branch, depth + 1)
-        for branch in branches:
+        # text first: it holds a Decimal digit for digit, which a number does not
+        for branch in sorted(branches, key=lambda one: "string" not in _kinds(one)):
             made = self.of(value, branch, depth + 1)
             if self.accepts(made, branch):
                 return made
@@ -300,7 +302,9 @@ class _Declare:
         }
 
 
-def _kinds(node: dict[str, JsonValue]) -> tuple[str, ...]:
+def _kinds(node: JsonValue) -> tuple[str, ...]:
+    if isinstance(node, bool):
+        return ()
     kind = node.get("type")
     if isinstance(kind, list):
         return tuple(cast("list[str]", kind))

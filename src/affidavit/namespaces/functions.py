@@ -290,14 +290,15 @@ def _modern(kind: Any, seen: dict[Any, Any]) -> Any:
             return seen[kind]
         typed_dict: Any = TypedDict
         hints = typing.get_type_hints(kind, include_extras=True)
-        required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
+        # with postponed annotations the class itself has not seen its qualifiers
+        required = {key: _is_required(kind, key, hint) for key, hint in hints.items()}
         made: Any = typed_dict(
-            kind.__name__, {key: Any if key in required else NotRequired[Any] for key in hints}
+            kind.__name__, {key: Any if required[key] else NotRequired[Any] for key in hints}
         )
         made.__doc__, made.__module__, seen[kind] = kind.__doc__, kind.__module__, made
         for key, hint in hints.items():
             inner = _modern(_unqualified(hint), seen)
-            made.__annotations__[key] = inner if key in required else NotRequired[inner]
+            made.__annotations__[key] = inner if required[key] else NotRequired[inner]
         return made
     arguments = typing.get_args(kind)
     origin = typing.get_origin(kind)
@@ -314,6 +315,13 @@ def _modern(kind: Any, seen: dict[Any, Any]) -> Any:
         return annotated[(changed[0], *typing.get_args(kind)[1:])]
     generic: Any = origin
     return generic[changed]
+
+
+def _is_required(kind: Any, key: str, hint: Any) -> bool:
+    qualifier = typing.get_origin(hint)
+    return qualifier is typing.Required or (
+        qualifier is not typing.NotRequired and key in kind.__required_keys__
+    )
 
 
 def _unqualified(hint: Any) -> Any:
