@@ -99,7 +99,30 @@ class _Place(Protocol):
 
 
 _Span = TypeVar("_Span", bound=_Place)
-_Role: TypeAlias = Frame | Literal["write", "read"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What holds a variable: a node, or only the function or class expression's own name inside of it."""
+
+    frame: Frame
+    own_name: bool = False
+
+    @property
+    def key(self) -> int:
+        """Tells the two scopes of a node apart. Node ids are addresses, so never negative."""
+        return ~self.frame.id if self.own_name else self.frame.id
+
+    @property
+    def body(self) -> dict[int, int]:
+        """For the body of a function: its key and that of the function's parameters."""
+        function = self.frame.parent
+        if self.frame.type != "statement_block" or function is None or not function.is_in(FUNCTIONS):
+            return {}
+        return {self.frame.id: function.id}
+
+
+_Role: TypeAlias = Scope | Literal["write", "read"] | None
 
 
 @dataclass(slots=True, eq=False)
@@ -107,14 +130,12 @@ class Variable:
     """One variable and all that is done to it in the file.
 
     Attributes:
-        scope: the node that holds it; None for a name that no scope of the file declares.
-        declarations: the identifiers that declare it.
+        declarations: the identifiers that declare it; none for a name that no scope of the file declares.
         writes: identifiers that are assigned to, `for` heads and patterns included. A declaration's own initial value
             is not among them.
         reads: every other identifier that means it.
     """
 
-    scope: int | None
     declarations: list[Frame] = field(default_factory=list[Frame])
     writes: list[Frame] = field(default_factory=list[Frame])
     reads: list[Frame] = field(default_factory=list[Frame])
@@ -183,30 +204,41 @@ class Names:
         r"""Names written with an escape for an ASCII character (`r\u0065quire`), by what they mean."""
         if self._escaped is None:
             self._escaped = {}
+            read = 0
             for match in _ASCII_ESCAPE.finditer(self._data):
+                if match.start() < read:
+                    continue
                 low = max(0, match.start() - _LONGEST_ESCAPED_NAME)
                 before = _NAME_BEFORE.search(self._data, low, match.start())
                 after = _NAME_FROM.match(self._data, match.start(), match.start() + _LONGEST_ESCAPED_NAME)
                 if before and after:
                     place = (before.start(), after.end())
+                    read = after.end()
                     self._escaped.setdefault(name_text(self._data[slice(*place)]), []).append(place)
         return self._escaped
 
     def _resolve(self, name: str) -> NameUse:
-        free = Variable(None)
+        free = Variable()
         scopes: dict[int, Variable] = {}
+        bodies: dict[int, int] = {}
         used: list[tuple[Frame, bool]] = []
         for leaf in self.tokens(name):
             role = self._roles.of(leaf)
-            if isinstance(role, Frame):
-                scopes.setdefault(role.id, Variable(role.id)).declarations.append(leaf)
+            if isinstance(role, Scope):
+                scopes.setdefault(role.key, Variable()).declarations.append(leaf)
+                bodies.update(role.body)
             elif role is not None:
                 used.append((leaf, role == "write"))
+        for body, function in bodies.items():
+            # A parameter and a variable of the body that have one name are one variable.
+            if function in scopes:
+                scopes[function].declarations.extend(scopes[body].declarations)
+                scopes[body] = scopes[function]
         lookup = _Lookup(scopes, free)
         for leaf, writes in used:
             variable = lookup.of(leaf)
             (variable.writes if writes else variable.reads).append(leaf)
-        return NameUse(free, tuple(scopes.values()))
+        return NameUse(free, tuple(dict.fromkeys(scopes.values())))
 
 
 class _Lookup:
@@ -226,7 +258,7 @@ class _Lookup:
         frame: Frame | None = leaf
         found = self._top
         while frame is not None:
-            hit = self._known.get(frame.id) or self._scopes.get(frame.id)
+            hit = self._known.get(frame.id) or self._scopes.get(frame.id) or self._scopes.get(~frame.id)
             if hit is not None:
                 found = hit
                 break
@@ -287,25 +319,25 @@ class _Roles:
             return None
         declaration = parent.parent
         is_var = declaration is None or declaration.type == "variable_declaration"
-        return (self._var if is_var else self._block).of(declaration)
+        return _scope((self._var if is_var else self._block).of(declaration))
 
     def _named(self, target: Frame, parent: Frame) -> _Role:
         """Function, class, enum and namespace declarations: a name of the block that they stand in."""
         if target.field != "name":
             return "read"
-        return None if self._ambient.of(parent) else self._block.of(parent.parent)
+        return None if self._ambient.of(parent) else _scope(self._block.of(parent.parent))
 
     def _own(self, target: Frame, parent: Frame) -> _Role:
         """Function and class expressions, arrow and `catch` parameters: a name of that very node."""
-        return parent if target.field in {"name", "parameter"} else "read"
+        return Scope(parent, target.field == "name") if target.field in {"name", "parameter"} else "read"
 
     def _parameter(self, _target: Frame, parent: Frame) -> _Role:
-        return parent.parent
+        return _scope(parent.parent)
 
     def _typed_parameter(self, target: Frame, parent: Frame) -> _Role:
         if target.field != "pattern" or parent.parent is None:
             return "read"
-        return parent.parent.parent
+        return _scope(parent.parent.parent)
 
     def _for_in(self, target: Frame, parent: Frame) -> _Role:
         if target.field != "left":
@@ -313,7 +345,7 @@ class _Roles:
         kind = parent.node.child_by_field_name("kind")
         if kind is None:
             return "write"
-        return self._var.of(parent) if kind.type == "var" else parent
+        return _scope(self._var.of(parent) if kind.type == "var" else parent)
 
     def _assigned(self, target: Frame, _parent: Frame) -> _Role:
         return "write" if target.field in {"left", "argument"} else "read"
@@ -324,19 +356,23 @@ class _Roles:
                 return None
         elif parent.type == "import_alias" and target.start != parent.node.named_children[0].start_byte:
             return "read"
-        return self._block.of(parent)
+        return _scope(self._block.of(parent))
 
     def _member(self, target: Frame, parent: Frame) -> _Role:
         """A member of an enum is a name inside of the enum."""
         if parent.type == "enum_body":
-            return parent
-        return parent.parent if target.field == "name" else "read"
+            return Scope(parent)
+        return _scope(parent.parent) if target.field == "name" else "read"
 
     def _namespace_path(self, target: Frame, parent: Frame) -> _Role:
         namespace = parent.parent
         if namespace is None or namespace.type not in _NAMESPACES or target.field != "object":
             return "read"
-        return None if self._ambient.of(parent) else self._block.of(namespace.parent)
+        return None if self._ambient.of(parent) else _scope(self._block.of(namespace.parent))
+
+
+def _scope(frame: Frame | None) -> Scope | None:
+    return None if frame is None else Scope(frame)
 
 
 def _is_identifier(leaf: Frame, parent: Frame) -> bool:
