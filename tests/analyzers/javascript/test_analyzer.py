@@ -1,0 +1,443 @@
+"""The analyzer as a whole: from bytes to rows."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import get_type_hints
+
+from affidavit.analyzers.javascript import analyzer as analyzer_module
+from affidavit.analyzers.javascript.analyzer import DECODERS, JavaScriptAnalyzer
+from affidavit.analyzers.javascript.parsing.pool import Allowance
+from affidavit.analyzers.javascript.rows import COLLECTIONS
+from affidavit.errors import CODES, FailedError, NotFoundError, VerificationError
+from affidavit.facts.factfile import FactFileWriter
+from tests.analyzers.javascript.analysed import Analysed, analyse, ignore
+from tests.analyzers.javascript.builders import asar, asar_of, integrity, packed, tgz_of, write_tree
+
+MAIN = b"""\
+const { app, BrowserWindow } = require("electron"), fs = require("node:fs");
+const again = require('electron');
+import React, { useState as state } from "react";
+import "./style.css";
+import("./locale/" + name + ".js");
+export * from "./lib";
+const helper = require("./lib/helper");
+const data = require("./data.json"), addon = require("./native.node");
+require("lodash/fp"); require("@scope/pkg/deep");
+require("./gone"); require("../../etc/passwd"); require("fs/promises");
+new Worker(new URL("./worker.js", import.meta.url));
+const text = "require('nothing')"; // require("nothing")
+"""
+APP: dict[str, bytes] = {
+    "package.json": b'{"name": "demo", "main": "main.js", "imports": {"#lib": "./lib/index.js"}}',
+    "main.js": MAIN,
+    "style.css": b"body {}",
+    "picture.png": b"\x89PNG",
+    "index.html": b"<html>",
+    "data.json": b"{}",
+    "native.node": b"\x7fELF",
+    "worker.js": b"",
+    "lib/index.js": b"module.exports = require('./helper');",
+    "lib/helper.ts": b"import type { A } from 'types-only'; export const a: A = 1;",
+    "node_modules/shared/index.js": b"exports.x = require('demo-peer');",
+}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Analysed:
+    return analyse(write_tree(tmp_path / "app", APP), tmp_path / "work")
+
+
+def test_the_question_which_external_packages_and_how_often(app: Analysed) -> None:
+    assert app.counts("main.js") == {
+        "external:@scope/pkg": 1, "external:electron": 2, "external:lodash": 1, "external:react": 1,
+    }  # fmt: skip
+    assert app.counts("main.js", "builtin") == {"builtin:fs": 1, "builtin:fs/promises": 1}
+    assert app.counts("main.js", "missing") == {"missing:./gone": 1}
+    assert app.counts("main.js", "rejected") == {"rejected:../../etc/passwd": 1}
+
+
+def test_sites_ranges_and_bindings_are_three_counts(app: Analysed) -> None:
+    rows = {row["identity"]["key"]: row for row in app.modules if row["path"] == "main.js"}
+    counts = {key: (row["sites"], row["ranges"], row["bindings"]) for key, row in rows.items()}
+    assert counts["external:electron"] == (2, 2, 3)
+    assert counts["external:react"] == (1, 1, 2)
+    assert counts["external:lodash"] == (1, 1, 0)
+    # One statement, two references to two modules: a range of each.
+    assert counts["builtin:fs"] == (1, 1, 1)
+
+
+def test_two_sites_in_one_statement_are_one_range(tmp_path: Path) -> None:
+    source = write_tree(tmp_path, {"a.js": 'const x = require("m"), y = require("m");'}) / "a.js"
+    (row,) = [row for row in analyse(source, tmp_path / "work").modules if row["status"] == "external"]
+    assert (row["sites"], row["ranges"], row["bindings"]) == (2, 1, 2)
+
+
+def test_references_have_every_site_in_source_order(app: Analysed) -> None:
+    rows = [row for row in app.references if row["path"] == "main.js"]
+    assert [(row["kind"], row["specifier"], row["resolution"], row["target"]) for row in rows] == [
+        ("require", "electron", "external", None),
+        ("require", "node:fs", "builtin", None),
+        ("require", "electron", "external", None),
+        ("import", "react", "external", None),
+        ("side-effect-import", "./style.css", "resolved", "style.css"),
+        ("dynamic-import", None, "computed", None),
+        ("export-from", "./lib", "resolved", "lib/index.js"),
+        ("require", "./lib/helper", "resolved", "lib/helper.ts"),
+        ("require", "./data.json", "resolved", "data.json"),
+        ("require", "./native.node", "resolved", "native.node"),
+        ("require", "lodash/fp", "external", None),
+        ("require", "@scope/pkg/deep", "external", None),
+        ("require", "./gone", "missing", None),
+        ("require", "../../etc/passwd", "rejected", None),
+        ("require", "fs/promises", "builtin", None),
+        ("worker", "./worker.js", "resolved", "worker.js"),
+    ]
+    for row in rows:
+        item = app.items[row["reference_id"]]
+        assert MAIN[row["start"] : row["end"]].decode() == item["source"]
+        assert row["line"] == MAIN[: row["start"]].count(b"\n") + 1
+        assert row["column"] == row["start"] - (MAIN.rfind(b"\n", 0, row["start"]) + 1)
+        assert item["statement"]["start"] <= row["start"] <= row["end"] <= item["statement"]["end"]
+        assert {name: item[name] for name in row} == row
+
+
+def test_references_point_at_their_modules(app: Analysed) -> None:
+    modules = {row["node_id"]: row for row in app.modules}
+    for row in app.references:
+        item = app.items[row["reference_id"]]
+        if row["resolution"] == "computed":
+            assert item["module"] is None
+        else:
+            module = modules[item["module"]]
+            assert module["path"] == (row["target"] or row["path"])
+            assert row["reference_id"] in {
+                site["reference_id"] for site in app.items[item["module"]]["references"]
+            }
+    assert sum(row["sites"] for row in app.modules) == sum(
+        row["resolution"] != "computed" for row in app.references
+    )
+
+
+def test_modules_are_the_files_and_what_they_lack(app: Analysed) -> None:
+    present = {row["path"]: (row["kind"], row["sites"]) for row in app.modules if row["status"] == "present"}
+    assert present == {
+        "data.json": ("json-module", 1),
+        "index.html": ("html", 0),
+        "lib/helper.ts": ("javascript-module", 2),
+        "lib/index.js": ("javascript-module", 1),
+        "main.js": ("javascript-module", 0),
+        "native.node": ("native-addon", 1),
+        "node_modules/shared/index.js": ("javascript-module", 0),
+        "package.json": ("json-module", 0),
+        "style.css": ("asset", 1),
+        "worker.js": ("javascript-module", 1),
+    }
+    assert [row["path"] for row in app.modules] == sorted(row["path"] for row in app.modules)
+    assert len({row["node_id"] for row in app.modules}) == len(app.modules)
+
+
+def test_files(app: Analysed) -> None:
+    assert [row["path"] for row in app.files] == sorted(APP)
+    main = app.file("main.js")
+    assert main == {
+        "path": "main.js", "kind": "javascript-module", "language": "javascript", "status": "parsed",
+        "size": len(MAIN), "sha256": integrity(MAIN)["hash"], "executable": False, "unpacked": False, "link": None,
+        "integrity": "undeclared",
+    }  # fmt: skip
+    statuses = {row["path"]: (row["kind"], row["language"], row["status"]) for row in app.files}
+    assert statuses["lib/helper.ts"] == ("javascript-module", "typescript", "parsed")
+    assert statuses["picture.png"] == ("asset", None, "listed")
+    assert statuses["native.node"] == ("native-addon", None, "listed")
+
+
+def test_coverage_of_a_clean_artifact_is_complete(app: Analysed) -> None:
+    coverage = app.analysis.coverage
+    assert (coverage.state, coverage.examined, coverage.omitted, coverage.unknown) == ("complete", 5, 0, 0)
+    assert app.analysis.limitations == ()
+    assert app.analysis.summary["references"] == len(app.references)
+    assert app.analysis.summary["modules"] == len(app.modules)
+
+
+def test_what_rows_rest_on(app: Analysed) -> None:
+    bases = {row["identity"]["key"]: row["basis"] for row in app.modules if row["path"] == "main.js"}
+    assert bases["external:react"] == [
+        {"authority": "static-analysis", "state": "complete", "confidence": "observed"}
+    ]
+    assert bases["external:electron"] == [
+        {"authority": "static-analysis", "state": "complete", "confidence": "derived"}
+    ]
+    assert bases["main.js"] == [
+        {"authority": "artifact-bytes", "state": "complete", "confidence": "observed"}
+    ]
+    helper = next(row for row in app.modules if row["path"] == "lib/helper.ts" and row["status"] == "present")
+    # `require("./lib/helper")` finding `helper.ts` is a rule of bundlers, not of Node.js.
+    assert {"authority": "static-analysis", "state": "complete", "confidence": "inferred"} in helper["basis"]
+
+
+def test_rows_have_the_declared_fields(app: Analysed) -> None:
+    for spec in COLLECTIONS:
+        rows = getattr(app, spec.name)
+        assert rows
+        for row in rows:
+            assert row.keys() == get_type_hints(spec.row).keys()
+        full = [app.items[row[spec.key]] for row in rows]
+        assert any(item.keys() == get_type_hints(spec.item).keys() for item in full) or spec.name == "files"
+
+
+@pytest.mark.parametrize("packed_as", ["asar", "tgz"])
+def test_one_application_has_one_set_of_facts_in_every_container(
+    app: Analysed, tmp_path: Path, packed_as: str
+) -> None:
+    path = tmp_path / f"app.{packed_as}"
+    path.write_bytes(asar_of(APP) if packed_as == "asar" else tgz_of(APP))
+    other = analyse(path, tmp_path / "work")
+
+    def plain(rows: list[Any]) -> list[Any]:
+        drop = {"node_id", "reference_id", "integrity"}
+        return [{name: value for name, value in row.items() if name not in drop} for row in rows]
+
+    assert plain(other.files) == plain(app.files)
+    assert plain(other.modules) == plain(app.modules)
+    assert plain(other.references) == plain(app.references)
+    if packed_as == "asar":
+        assert {row["integrity"] for row in other.files} == {"verified"}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_equal_bytes_give_equal_facts_wherever_and_however(tmp_path: Path, processes: int) -> None:
+    one = analyse(write_tree(tmp_path / "one", APP), tmp_path / "work")
+    two = analyse(
+        write_tree(tmp_path / "other" / "two", dict(reversed(APP.items()))),
+        tmp_path / "work",
+        analyzer=JavaScriptAnalyzer(processes=processes),
+    )
+    assert (two.subject, two.digest, two.analysis) == (one.subject, one.digest, one.analysis)
+    three = analyse(write_tree(tmp_path / "three", {**APP, "main.js": MAIN + b"\n"}), tmp_path / "work")
+    assert three.subject != one.subject
+    assert not {row["node_id"] for row in three.modules} & {row["node_id"] for row in one.modules}
+
+
+BROKEN: dict[str, bytes] = {
+    "good.js": b"require('good-dep');",
+    "empty.js": b"",
+    "bom.js": b"\xef\xbb\xbfrequire('bom-dep');",
+    "crlf.js": b"require('one');\r\nrequire('two');\r\n",
+    "shebang.js": b"#!/usr/bin/env node\nrequire('shebang-dep');",
+    "bin/tool": b"#!/usr/bin/env node\nrequire('tool-dep');",
+    "bin/shell": b"#!/bin/sh\nrequire('no-dep')",
+    "latin1.js": b"// caf\xe9\nrequire('latin-dep');",
+    "utf16.js": "require('x')".encode("utf-16"),
+    "syntax.js": b"require('before'); ]]] (( ; require('after');",
+    "__proto__.js": b"require('proto-dep');",
+    "constructor/__proto__/index.js": b"require('../../good');",
+    "deep.js": b"[" * 50_000 + b"]" * 50_000,
+    "calls.js": b"f(" * 20_000 + b"require('inner')" + b")" * 20_000,
+    "text.js": b"just some words, not a program \x00\x01\x02",
+    "package.json": b"{ broken",
+    "surrogate.js": b"require('\\ud800');",
+}
+
+
+def test_odd_sources_cost_themselves_alone(tmp_path: Path) -> None:
+    found = analyse(write_tree(tmp_path / "app", BROKEN), tmp_path / "work")
+    assert {row["path"] for row in found.files} == BROKEN.keys()
+    externals = {row["identity"]["key"] for row in found.modules if row["status"] == "external"}
+    expected = "good-dep bom-dep one two shebang-dep tool-dep latin-dep before after proto-dep inner"
+    assert externals >= {f"external:{name}" for name in expected.split()}
+    assert "external:no-dep" not in externals
+    assert found.counts("crlf.js") == {"external:one": 1, "external:two": 1}
+    lines = {
+        row["specifier"]: row["line"] for row in found.references if row["path"] in {"crlf.js", "shebang.js"}
+    }
+    assert lines == {"one": 1, "two": 2, "shebang-dep": 2}
+    (bom,) = [row for row in found.references if row["path"] == "bom.js"]
+    assert (bom["start"], bom["line"]) == (3, 1)
+    assert found.counts("surrogate.js", "rejected") == {"rejected:\\ud800": 1}
+    assert found.codes["latin1.js"] == "encoding"
+    assert found.codes["utf16.js"] == "encoding"
+    assert found.codes["syntax.js"] == "parse-error"
+    statuses = {row["path"]: row["status"] for row in found.files}
+    assert (statuses["syntax.js"], statuses["utf16.js"], statuses["empty.js"]) == (
+        "partial",
+        "limited",
+        "parsed",
+    )
+    assert statuses["bin/tool"] == "parsed"
+    assert statuses["bin/shell"] == "listed"
+    assert found.analysis.coverage.state == "partial"
+    assert set(found.codes.values()) <= set(CODES)
+    (problem, *_) = found.items["syntax.js"]["problems"]
+    assert (problem["line"], problem["reason"]) == (1, "unexpected")
+
+
+def test_a_broken_package_json_is_said_where_it_matters(tmp_path: Path) -> None:
+    files = {"main.js": b"require('p')", "node_modules/p/package.json": b"{", "node_modules/p/index.js": b""}
+    found = analyse(write_tree(tmp_path / "app", files), tmp_path / "work")
+    assert found.codes == {"node_modules/p/package.json": "json-invalid"}
+    assert [row["target"] for row in found.references] == ["node_modules/p/index.js"]
+
+
+def test_a_file_that_takes_too_long_is_unknown_and_the_rest_is_there(tmp_path: Path) -> None:
+    slow = b"({[(`" * 100_000
+    files = {"main.js": b"require('dep')", "slow.js": slow}
+    analyzer = JavaScriptAnalyzer(allowance=Allowance(base=0.05, per_mebibyte=0))
+    found = analyse(write_tree(tmp_path / "app", files), tmp_path / "work", analyzer=analyzer)
+    assert found.counts("main.js") == {"external:dep": 1}
+    assert found.codes == {"slow.js": "parse-timed-out"}
+    assert found.file("slow.js")["status"] == "limited"
+    assert found.file("slow.js")["sha256"] == integrity(slow)["hash"]
+    coverage = found.analysis.coverage
+    assert (coverage.state, coverage.examined, coverage.unknown) == ("partial", 1, 1)
+
+
+def test_a_source_above_the_bound_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzer_module, "MAX_SOURCE", 100)
+    files = {"main.js": b"require('dep')", "huge.js": b"1;" * 51}
+    found = analyse(write_tree(tmp_path / "app", files), tmp_path / "work")
+    assert found.codes == {"huge.js": "entry-too-large"}
+    assert found.file("huge.js")["sha256"] == integrity(files["huge.js"])["hash"]
+    assert (found.analysis.coverage.omitted, found.analysis.coverage.unknown) == (1, 0)
+
+
+def test_bad_entries_of_an_archive_do_not_stop_the_rest(tmp_path: Path) -> None:
+    data = b"require('dep')"
+    header = {
+        "files": {
+            "main.js": packed(0, len(data), integrity=integrity(data)),
+            "tampered.js": packed(0, len(data), integrity=integrity(b"other")),
+            "end.js": packed(0, 1000),
+            "negative.js": packed(0, -5),
+            "..": {"files": {"up.js": packed(0, 1)}},
+            "loop": {"link": "loop"},
+            "out": {"link": "../../etc/passwd"},
+            "alias.js": {"link": "main.js"},
+            "gone.node": {"size": 3, "unpacked": True},
+            "script": packed(0, 4, executable=True),
+        }
+    }
+    path = tmp_path / "app.asar"
+    path.write_bytes(asar(header, data))
+    found = analyse(path, tmp_path / "work")
+    assert found.codes == {
+        "tampered.js": "entry-damaged",
+        "end.js": "entry-damaged",
+        "negative.js": "entry-damaged",
+        "..": "entry-unsafe",
+        "loop": "entry-unsafe",
+        "out": "entry-unsafe",
+        "gone.node": "entry-missing",
+    }
+    assert found.counts("main.js") == found.counts("tampered.js") == {"external:dep": 1}
+    files = {row["path"]: row for row in found.files}
+    assert files["main.js"]["integrity"] == "verified"
+    assert files["tampered.js"]["integrity"] == "mismatch"
+    assert files["alias.js"]["link"] == "main.js"
+    assert files["out"]["link"] is None
+    assert (files["gone.node"]["unpacked"], files["gone.node"]["sha256"], files["gone.node"]["status"]) == (
+        True, None, "limited",
+    )  # fmt: skip
+    assert files["script"]["executable"] is True
+    assert found.analysis.coverage.unknown == 7
+
+
+def test_limitations_are_bounded_and_the_rest_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyzer_module, "MAX_LIMITATIONS", 3)
+    path = tmp_path / "app.asar"
+    path.write_bytes(asar({"files": {f"{n}.js": packed(0, 1) for n in range(9)}}))
+    found = analyse(path, tmp_path / "work")
+    assert len(found.analysis.limitations) == 3
+    assert "7 more" in found.analysis.limitations[-1].message
+    assert found.analysis.coverage.unknown == 9
+
+
+@pytest.mark.parametrize("archive", [b"", b"not an archive", asar(b"{}")])
+def test_an_archive_that_cannot_be_read_is_one_refusal(tmp_path: Path, archive: bytes) -> None:
+    path = tmp_path / "app.asar"
+    path.write_bytes(archive)
+    with pytest.raises(VerificationError) as caught:
+        JavaScriptAnalyzer().identify(path)
+    assert caught.value.code == "artifact-damaged"
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        JavaScriptAnalyzer().identify(tmp_path / "none.asar")
+    with pytest.raises(NotFoundError):
+        JavaScriptAnalyzer().signature(tmp_path / "none.asar")
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_an_artifact_that_changed_is_refused(tmp_path: Path, when: str) -> None:
+    root = write_tree(tmp_path / "app", APP)
+    analyzer = JavaScriptAnalyzer()
+    artifact = analyzer.identify(root)
+    writer = FactFileWriter(tmp_path / "facts", analyzer.collections)
+
+    def change(done: int, total: int, what: str) -> None:
+        if done == total:
+            (root / "main.js").write_bytes(b"// other")
+
+    if when == "before":
+        change(0, 0, "")
+    with pytest.raises(FailedError) as caught:
+        analyzer.analyze(artifact, writer, change if when == "meanwhile" else ignore)
+    writer.abort()
+    assert caught.value.code == "artifact-changed"
+
+
+def test_progress_is_told_and_can_interrupt(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "app", APP)
+    seen: list[tuple[int, int]] = []
+    analyse(root, tmp_path / "work", progress=lambda done, total, what: seen.append((done, total)))
+    assert seen[0] == (0, 5)
+    assert seen[-1] == (5, 5)
+    assert seen == sorted(seen)
+
+    def interrupt(done: int, total: int, what: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        analyse(root, tmp_path / "work", progress=interrupt)
+
+
+def test_single_files(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path, {"main.ts": "import x from 'dep'; import './gone.js';", "data.json": "{}", "gone.ts": ""}
+    )
+    found = analyse(tmp_path / "main.ts", tmp_path / "work")
+    assert (found.subject.format, found.counts("main.ts")) == ("source-file", {"external:dep": 1})
+    # What lies beside a single file is not part of the artifact.
+    assert found.counts("main.ts", "missing") == {"missing:./gone.js": 1}
+    data = analyse(tmp_path / "data.json", tmp_path / "work")
+    assert [(row["path"], row["kind"]) for row in data.modules] == [("data.json", "json-module")]
+
+
+def test_links_and_packages_of_a_workspace(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path / "app", {"main.js": "require('b')", "packages/b/index.js": "require('../../main')"}
+    )
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "b").symlink_to("../packages/b")
+    found = analyse(root, tmp_path / "work")
+    assert [(row["path"], row["target"]) for row in found.references] == [
+        ("main.js", "packages/b/index.js"),
+        ("packages/b/index.js", "main.js"),
+    ]
+    link = found.file("node_modules/b")
+    assert (link["kind"], link["link"], link["status"]) == ("link", "packages/b", "listed")
+    shutil.copytree(root, tmp_path / "copy", symlinks=True)
+    assert analyse(tmp_path / "copy", tmp_path / "work").digest == found.digest
+
+
+def test_the_version_names_the_decoders_that_are_installed() -> None:
+    assert {name: version(name) for name in DECODERS} == dict(DECODERS)
+    for name, number in DECODERS.items():
+        assert f"{name}={number}" in JavaScriptAnalyzer.version
