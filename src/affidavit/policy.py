@@ -76,7 +76,8 @@ def decide(path: str, effect: Effect, grants: Iterable[Grant]) -> Decision:
     for grant in grants:
         if grant.effect == effect and fnmatchcase(path, grant.pattern):
             return Decision(
-                allowed=True, reasons=(f"{effect} granted for {grant.pattern} by {grant.origin or 'the caller'}",)
+                allowed=True,
+                reasons=(f"{effect} granted for {grant.pattern} by {grant.origin or 'the caller'}",),
             )
     if effect == "read":
         return Decision(allowed=True, reasons=("read is allowed by default",))
