@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NotRequired, cast
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
@@ -82,6 +83,9 @@ HOSTILE = (
     "x" * 5000,
 )
 """Texts that have gone wrong somewhere: as SQL, as JSON, as keys, as Unicode."""
+
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How fast examples are made says something about the machine, nothing about the product."""
 
 texts = st.sampled_from(HOSTILE) | st.text(st.characters(), max_size=8)
 integers = st.integers(-3, 3) | st.sampled_from(

@@ -26,7 +26,7 @@ from affidavit.facts import _seal
 from affidavit.facts.factfile import FactFile, FactFileWriter, analysis_meta
 from affidavit.facts.selector import Selector
 
-from .samples import LIMITATIONS, PARTIAL, THINGS, Row, numbered, rows, write
+from .samples import LIMITATIONS, PARTIAL, PATIENT, THINGS, Row, numbered, rows, write
 
 OTHERS = replace(THINGS, name="others", contract="sample.others")
 EVERYTHING = Selector()
@@ -37,7 +37,7 @@ def stored(facts: FactFile, collection: str = "things") -> list[Any]:
     return facts.decode(facts.rows(collection, places))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(PATIENT, max_examples=40)
 @given(rows())
 def test_rows_come_back_in_order_and_canonical(found: list[Row]) -> None:
     with tempfile.TemporaryDirectory() as folder, write(Path(folder) / "f", found) as facts:
@@ -254,7 +254,7 @@ class TestDamage:
         (tmp_path / "f").write_bytes(good.read_bytes()[:kept])
         self.refused(tmp_path / "f")
 
-    @settings(deadline=None, max_examples=80)
+    @settings(PATIENT, max_examples=80)
     @given(data=st.data())
     def test_a_changed_bit_is_refused(self, good: Path, data: st.DataObject) -> None:
         body = bytearray(good.read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import subprocess
 import sys
@@ -201,3 +202,13 @@ def test_two_processes_may_build_the_same_facts(tmp_path: Path) -> None:
         assert files(tmp_path) == [".facts", ".facts"]
         with FactFile.open(FactStore(tmp_path).path(KEY), [THINGS]) as facts:
             assert {facts.digest} == digests
+
+
+def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    (tmp_path / "someone-elses.tmp").write_bytes(b"")
+    FactStore(tmp_path).build(KEY, [THINGS], filling()).close()
+    assert files(tmp_path) == [".facts", ".tmp"]

@@ -17,7 +17,7 @@ from affidavit.evidence.canonical import freeze
 from affidavit.facts.cache import QueryCache
 from affidavit.facts.collection import Answer, Collection
 
-from .samples import Row, collection, matching, rows, texts, wheres, write
+from .samples import PATIENT, Row, collection, matching, rows, texts, wheres, write
 
 limits = st.integers(1, 7) | st.sampled_from([64, 1000])
 
@@ -27,7 +27,7 @@ def same(left: object, right: object) -> bool:
     return freeze(left).data == freeze(right).data
 
 
-@settings(deadline=None, max_examples=60)
+@settings(PATIENT, max_examples=60)
 @given(data=st.data(), found=rows())
 def test_any_walk_over_pages_gives_the_matching_rows_in_order(data: st.DataObject, found: list[Row]) -> None:
     with tempfile.TemporaryDirectory() as folder, write(Path(folder) / "f", found) as facts:
@@ -58,7 +58,7 @@ def test_any_walk_over_pages_gives_the_matching_rows_in_order(data: st.DataObjec
             assert asked.count(where).value["count"] == len(expected)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(PATIENT, max_examples=40)
 @given(data=st.data(), found=rows(), start=st.integers(0, 60), limit=limits)
 def test_any_page_is_a_slice_of_the_matching_rows(
     data: st.DataObject, found: list[Row], start: int, limit: int
@@ -71,7 +71,7 @@ def test_any_page_is_a_slice_of_the_matching_rows(
     assert page.value["page"]["exhausted"] == (start + limit >= len(expected))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(PATIENT, max_examples=40)
 @given(data=st.data(), found=rows(), by=st.sampled_from(["path", "kind", "size", "mixed", "id"]))
 def test_groups_are_counts_of_each_value(data: st.DataObject, found: list[Row], by: str) -> None:
     where = data.draw(wheres(found))
@@ -189,5 +189,5 @@ def spoil(value: Any) -> None:
         value.append("spoilt")  # pyright: ignore[reportUnknownMemberType]
 
 
-Queries.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=15)
+Queries.TestCase.settings = settings(PATIENT, max_examples=40, stateful_step_count=15)
 test_queries = Queries.TestCase

@@ -177,6 +177,13 @@ def test_stub_has_the_types_of_the_rows(operations: dict[str, Operation]) -> Non
     assert operations["count"].parameters[1].annotation == 'Literal["path", "kind"] | None'
 
 
+def test_docs_are_sentences(operations: dict[str, Operation]) -> None:
+    lower = collection_namespace(replace(MODULES, doc="every module"), opener_that_fails, producer=PRODUCER)
+    expected = "One page of modules. Every module. Fields for `where` and `by`: path, kind."
+    assert lower.operations["page"].doc == expected
+    assert operations["page"].doc == expected.replace("Every", "One")
+
+
 def test_stub_declares_where_with_lists_and_none(operations: dict[str, Operation]) -> None:
     (where,) = [one for one in operations["page"].declarations if "ModulesWhere" in one]
     assert "path: NotRequired[str | list[str] | list[str | None] | None]" in where

@@ -144,8 +144,8 @@ class FactStore:
             try:
                 if _claim(descriptor):
                     path.unlink(missing_ok=True)
-            except OSError:
-                _log.info("%s is left over and cannot be removed", path)
+            except OSError as error:
+                _log.info("%s is left over and cannot be removed: %s", path, error)
             finally:
                 os.close(descriptor)
 
@@ -166,14 +166,22 @@ def _create(path: Path) -> tuple[Path, int]:
     while True:
         temporary = path.with_name(f"{path.stem}.{secrets.token_hex(8)}{_UNFINISHED}")
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            claimed = _claim(descriptor)
+        except OSError:  # a file system without locks, where no sweep can remove anything either
+            claimed = True
         # A sweep may come between making the file and claiming it; then it is gone or claimed, and we take another.
-        if _claim(descriptor) and temporary.exists():
+        if claimed and temporary.exists():
             return temporary, descriptor
         os.close(descriptor)
 
 
 def _claim(descriptor: int) -> bool:
-    """Lock an open file for as long as it stays open; False where someone else holds it."""
+    """Lock an open file for as long as it stays open; False where someone else holds it.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
     if sys.platform == "win32":  # an open file cannot be removed there, which is all that the lock is for
         return True
     try:

@@ -99,13 +99,14 @@ def _queries(spec: CollectionSpec) -> tuple[_Query, ...]:
     )
     literal: Any = Literal
     by: Any = literal[tuple(fields)] | None if fields else None
+    rows = _sentence(spec.doc)
     asked = (
         f"Fields for `where` and `by`: {', '.join(fields)}." if fields else "It has no fields to select by."
     )
     return (
         _Query(
             name="page",
-            doc=f"One page of rows. {spec.doc} {asked}",
+            doc=f"One page of {spec.name}. {rows} {asked}",
             arguments=(
                 where,
                 _Argument(
@@ -132,7 +133,7 @@ def _queries(spec: CollectionSpec) -> tuple[_Query, ...]:
         ),
         _Query(
             name="get",
-            doc=f"The full item with this {spec.key}. Raises `item-not-found`. {spec.doc}",
+            doc=f"The full item with this {spec.key}. Raises `item-not-found`. {rows}",
             arguments=(
                 _Argument(name="id", type=str, doc=f"A row's {spec.key}.", required=True, positional=True),
             ),
@@ -141,7 +142,7 @@ def _queries(spec: CollectionSpec) -> tuple[_Query, ...]:
         ),
         _Query(
             name="get_many",
-            doc=f"Many full items: in the order asked, with repeats, each `found` or `failed`. {spec.doc}",
+            doc=f"Many full items: in the order asked, with repeats, each `found` or `failed`. {rows}",
             arguments=(
                 _Argument(
                     name="ids",
@@ -157,13 +158,17 @@ def _queries(spec: CollectionSpec) -> tuple[_Query, ...]:
         ),
         _Query(
             name="count",
-            doc=f"How many rows match, also by value of one field. {spec.doc} {asked}",
+            doc=f"How many {spec.name} match, also by value of one field. {rows} {asked}",
             arguments=(where, _Argument(name="by", type=by, doc="The field to group by.")),
             returns=Count,
             ask=lambda asked, given: asked.count(**given),
             carries_evidence=True,
         ),
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def _where(spec: CollectionSpec, fields: Mapping[str, FieldType]) -> Any:
