@@ -41,14 +41,16 @@ _SCALARS: Final[Mapping[type, str]] = {
     uuid.UUID: "_uuid.UUID",
 }
 _MODULES: Final = ("builtins", "datetime", "decimal", "uuid")
+_NUMBER: Final = {"int": "number", "float": "number"}
 _ID: Final = re.compile(
     r"""
       -?\d+                                            # 101
-    | [0-9a-fA-F]{8,}                                  # a digest
+    | (?=\D*\d)[0-9a-fA-F]{8,}                         # a digest
     | 0[xX][0-9a-fA-F]+                                # an address
     | [0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
     | \d{4}-\d{2}(-\d{2}.*)?                           # a date
-    | [A-Za-z]+[_:-]?[0-9a-fA-F]*\d[0-9a-fA-F]*        # user_123, ev1_09af
+    | [A-Za-z]+\d?[_-](?=\D*\d)[0-9a-fA-F]+           # user_123, ev1_09af
+    | [A-Za-z]+\d{3,}                                  # INC00042
     | .*[/.@:].*                                       # main.js, a/b, x@y, builtin:fs
     """,
     re.VERBOSE | re.DOTALL,
@@ -188,11 +190,17 @@ class _Shape:
     def _alike(self) -> bool:
         """Whether values under different keys are of one kind."""
         kinds = {
-            (tuple(sorted(shape.scalars.keys() - {"None"})), shape.items is not None, shape.mappings > 0)
+            (
+                frozenset(_NUMBER.get(one, one) for one in shape.scalars),
+                shape.items is not None,
+                shape.mappings > 0,
+            )
             for shape in self.fields.values()
         }
-        kinds.discard(((), False, False))
-        return len(kinds) <= 1
+        return (
+            len({(scalars - {"None"}, *rest) for scalars, *rest in kinds} - {(frozenset(), False, False)})
+            <= 1
+        )
 
 
 @dataclass(slots=True)
