@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
@@ -20,7 +20,7 @@ from affidavit.runtime.engines.cpython.guest.wire import (
     SECTIONS,
     SETTLED,
 )
-from affidavit.runtime.engines.cpython.inbound import Call, Done, ViolationError, read_call, read_done
+from affidavit.runtime.engines.cpython.inbound import Done, ViolationError, read_call, read_done
 from affidavit.runtime.engines.cpython.process import Child, Ending
 from affidavit.runtime.program import (
     CallFailed,
@@ -37,13 +37,14 @@ __all__ = ["Conversation"]
 
 _CHUNK: Final = 1 << 18
 _OVERHEAD: Final = 1 << 20  # of a last frame beside its value
-_CALL_OVERHEAD: Final = 4096
+_CALL_OVERHEAD: Final = 1 << 16  # of a call beside its arguments; the child refuses larger ones itself
 _POLL_SECONDS: Final = 0.25
+_DYING_SECONDS: Final = 2.0
 _BUSY: Final = 1024  # calls under way at which no more are read
 _BACKLOG: Final = 32 << 20  # unsent bytes at which no more are read
-_REFUSALS: Final = 10_000  # calls beyond the budget that are answered before the run is ended
+_FREE_CALLS: Final = 10_000  # calls of the session's own operations, which the budget does not count
+_REFUSALS: Final = 1_000  # calls beyond twice the budget that are answered before the run is ended
 _THREADS: Final = 256
-_EAGER: Final = sys.version_info >= (3, 12)
 
 _Stop: TypeAlias = Literal["wall", "cpu", "threads", "calls"]
 _End: TypeAlias = Done | ViolationError | _Stop | None
@@ -66,9 +67,12 @@ class Conversation:
         self._out: list[bytes] = []
         self._unsent = b""
         self._flushing = False
+        self._reading = False
         self._paused = False
+        self._cpu = 0.0
         self._number = 0
         self._spent = 0
+        self._refused = 0
         limits = program.limits
         self._longest = max(limits.result_bytes, limits.argument_bytes) + _OVERHEAD
 
@@ -86,9 +90,9 @@ class Conversation:
             self._send_program()
             self._loop.add_reader(child.sock, self._on_readable)
             end = await self._end
-            cpu = child.cpu_seconds()
+            cpu = self._cpu or child.cpu_seconds()
+            ending = await self._ending() if end is None else None
             child.kill()
-            ending = await asyncio.shield(child.ended) if end is None else None
             return self._outcome(end, ending, cpu)
         finally:
             wall.cancel()
@@ -120,11 +124,6 @@ class Conversation:
 
     def _post(self, kind: int, body: bytes) -> None:
         self._out.append(LENGTH.pack(len(body) + 1) + bytes((kind,)) + body)
-
-    def _flush_soon(self) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         """Send what is queued; what does not fit waits until the child reads."""
@@ -159,27 +158,37 @@ class Conversation:
         if not data:
             self._finish(None)
             return
-        self._in += data
+        self._reading = True
         try:
-            self._read_frames()
+            if self._in:
+                self._in += data
+                del self._in[: self._read_frames(self._in)]
+            else:
+                self._in += data[self._read_frames(data) :]
         except ViolationError as violation:
             self._finish(violation)
-        self._regulate()
+        finally:
+            self._reading = False
+        if self._out:
+            self._flush()
+        else:
+            self._regulate()
 
-    def _read_frames(self) -> None:
-        at, size = 0, len(self._in)
-        while size - at > LENGTH.size and not self._end.done():
-            length = LENGTH.unpack_from(self._in, at)[0]
+    def _read_frames(self, data: bytes | bytearray) -> int:
+        """Handle the whole frames; returns how many bytes they took."""
+        at, size = 0, len(data)
+        while size - at >= LENGTH.size and not self._end.done():
+            length = LENGTH.unpack_from(data, at)[0]
             if not 1 <= length <= self._longest:
                 raise ViolationError(f"a frame of {length} bytes")
-            if size - at - LENGTH.size < length:
-                break
             start = at + LENGTH.size
-            self._on_frame(self._in[start], bytes(self._in[start + 1 : start + length]))
+            if size < start + length:
+                break
+            self._on_frame(data[start], data[start + 1 : start + length])
             at = start + length
-        del self._in[:at]
+        return at
 
-    def _on_frame(self, kind: int, body: bytes) -> None:
+    def _on_frame(self, kind: int, body: bytes | bytearray) -> None:
         if kind == CALL:
             self._on_call(body)
         elif kind == DONE:
@@ -187,39 +196,39 @@ class Conversation:
         else:
             raise ViolationError(f"a frame of kind {kind}")
 
-    def _on_call(self, body: bytes) -> None:
-        call = read_call(body)
+    def _on_call(self, body: bytes | bytearray) -> None:
+        if len(body) > self._program.limits.argument_bytes + _CALL_OVERHEAD:
+            raise ViolationError(f"a call of {len(body)} bytes")
+        number, call = read_call(body)
         self._number += 1
-        if call.number != self._number:
-            raise ViolationError(f"call {call.number} where {self._number} was due")
+        if number != self._number:
+            raise ViolationError(f"call {number} where {self._number} was due")
         if call.path not in self._paths:
             raise ViolationError("a call of an operation that the script was not given")
-        refused = self._refusal(call, len(body))
+        refused = self._refusal(call)
         if refused is not None:
-            self._settle(call.number, refused)
+            self._settle(number, refused)
             return
-        work = self._serve(call)
-        task = (
-            asyncio.Task(work, loop=self._loop, eager_start=True)  # pyright: ignore[reportCallIssue]
-            if _EAGER
-            else self._loop.create_task(work)
-        )
+        task = _start(self._loop, self._serve(number, call))
         if not task.done():
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._on_served)
 
-    def _refusal(self, call: Call, size: int) -> CallFailed | None:
+    def _on_served(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._paused:
+            self._regulate()
+
+    def _refusal(self, call: ScriptCall) -> CallFailed | None:
         limits = self._program.limits
         if call.path not in self._free:
             self._spent += 1
-        if max(self._spent, self._number - _REFUSALS) > limits.calls:
-            if self._number > limits.calls + 2 * _REFUSALS:
+        if max(self._spent, self._number - _FREE_CALLS) > limits.calls:
+            self._refused += 1
+            if self._refused > limits.calls + _REFUSALS:
                 self._stop("calls")
             message = f"the run's budget of {limits.calls} calls is spent"
             return self._failed(message, "use fewer, larger calls: pages, get_many, count")
-        if size > limits.argument_bytes + _CALL_OVERHEAD:
-            message = f"arguments of {size} bytes, the limit is {limits.argument_bytes}"
-            return self._failed(message, "pass less at once")
         return None
 
     def _failed(self, message: str, hint: str) -> CallFailed:
@@ -227,23 +236,16 @@ class Conversation:
             code="budget-exceeded", message=message, hint=hint, retryable=False, details={}, completed=0.0
         )
 
-    async def _serve(self, call: Call) -> None:
-        script_call = ScriptCall(
-            path=call.path,
-            arguments=call.arguments,
-            line=call.line,
-            column=call.column,
-            iteration=call.iteration,
-        )
+    async def _serve(self, number: int, call: ScriptCall) -> None:
         try:
-            result = await self._handler(script_call)
+            result = await self._handler(call)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             if not self._end.done():
                 self._end.set_exception(error)
             return
-        self._settle(call.number, result)
+        self._settle(number, result)
 
     def _settle(self, number: int, result: CallResult) -> None:
         if isinstance(result, CallReturned):
@@ -257,7 +259,13 @@ class Conversation:
                 "details": dict(result.details),
             }
             self._post(FAILED, SETTLED.pack(number, result.completed) + orjson.dumps(told))
-        self._flush_soon()
+        if self._reading or self._flushing:
+            return
+        if len(self._tasks) <= 1:
+            self._flush()
+        else:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
 
     def _regulate(self) -> None:
         """Stop reading while too much is under way or unsent, so that a flood costs the host nothing."""
@@ -278,6 +286,7 @@ class Conversation:
             self._loop.remove_reader(self._child.sock)
 
     def _stop(self, limit: _Stop) -> None:
+        self._cpu = self._child.cpu_seconds()
         self._child.kill()
         self._finish(limit)
 
@@ -297,8 +306,13 @@ class Conversation:
         if tasks:
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _ending(self) -> Ending | None:
+        """How the child died, after its socket closed; None when it only closed the socket."""
+        await asyncio.wait({self._child.ended}, timeout=_DYING_SECONDS)
+        return self._child.ended.result() if self._child.ended.done() else None
+
     def _outcome(self, end: _End, ending: Ending | None, cpu: float) -> RunOutcome:
-        stdout, cut = self._child.printed()
+        stdout, cut = self._child.printed(self._program.limits.output_bytes)
         if isinstance(end, Done):
             return RunOutcome(
                 reason=end.reason,
@@ -349,10 +363,23 @@ class Conversation:
         return _died(ending)
 
 
+def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task for one call; where Python can, begun at once, which spares a pass of the loop."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
+
+
 def _died(ending: Ending | None) -> tuple[str, ScriptError]:
-    if ending is None or not ending.signal:
-        code = ending.code if ending else 0
-        message = f"the script ended its own process (exit code {code}) without an answer"
+    if ending is None:
+        message = "the script closed its connection to the host"
+        return "lost", _error(
+            "engine-lost", "OSError", message, "leave file descriptors that are not yours alone"
+        )
+    if ending.orphaned:
+        return "lost", _error("engine-lost", "OSError", "the sandbox's main process ended", "run it again")
+    if not ending.signal:
+        message = f"the script ended its own process (exit code {ending.code}) without an answer"
         return "lost", _error("engine-lost", "SystemExit", message, "end the script by reaching its end")
     if ending.signal == signal.SIGKILL:
         message = "the machine ran out of memory and the script's process was ended"

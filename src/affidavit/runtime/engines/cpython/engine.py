@@ -33,6 +33,11 @@ class CPythonEngine:
         self._starting: asyncio.Lock | None = None
         self._closed = False
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of the zygote, which is also the session of all its children; None before the first run."""
+        return self._pool.zygote.pid if self._pool is not None else None
+
     @classmethod
     def probe(cls) -> list[Finding]:
         """Try every layer in a real locked child: what holds here, and what does not. Blocks for about a second.

@@ -5,7 +5,6 @@ Nothing here trusts a length, a type or a number that came over the socket.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -13,12 +12,16 @@ import orjson
 
 from affidavit.errors import CODES
 from affidavit.runtime.engines.cpython.guest.wire import LENGTH
-from affidavit.runtime.program import Reason, ScriptError
+from affidavit.runtime.program import Reason, ScriptCall, ScriptError
 
-__all__ = ["Call", "Done", "ViolationError", "read_call", "read_done"]
+__all__ = ["MOST_ITEMS", "Done", "ViolationError", "read_call", "read_done"]
+
+MOST_ITEMS: Final = 4_000_000
+"""Values in a script's value; each takes the host many times its bytes."""
 
 _DEPTH: Final = 110  # values are bounded to 100 levels; a call or a header puts a few around them
 _TEXT: Final = 32_000
+_HEADER_BYTES: Final = 1 << 20
 _LINES: Final = 1 << 31
 _REASONS: Final[frozenset[str]] = frozenset({"finished", "error", "exit", "memory", "output"})
 _HEADER: Final = frozenset({"reason", "error", "has_value", "notes", "unawaited"})
@@ -27,18 +30,6 @@ _ERROR: Final = frozenset({"code", "type", "message", "line", "column", "traceba
 
 class ViolationError(Exception):
     """A frame that no honest child sends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request of the script."""
-
-    number: int
-    path: str
-    line: int
-    column: int
-    iteration: int
-    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +44,36 @@ class Done:
     unawaited: tuple[tuple[str, int], ...]
 
 
-def read_call(body: bytes) -> Call:
-    """Check a call frame."""
+def read_call(body: bytes | bytearray) -> tuple[int, ScriptCall]:
+    """Check a call frame; returns the call's number and the call."""
     parts = _json(body)
-    match parts:
-        case [int(number), str(path), int(line), int(column), int(iteration), dict(arguments)]:
-            for value in (number, line, column, iteration):
-                _require(type(value) is int and 0 <= value < _LINES, "a number out of range")
-            return Call(number, path, line, column, iteration, cast("dict[str, Any]", arguments))
-        case _:
-            raise ViolationError("a call of another form")
+    if not isinstance(parts, list) or len(cast("list[Any]", parts)) != 6:
+        raise ViolationError("a call of another form")
+    number, path, line, column, iteration, arguments = cast("list[Any]", parts)
+    numbers = type(number) is type(line) is type(column) is type(iteration) is int
+    if not (numbers and type(path) is str and isinstance(arguments, dict)):
+        raise ViolationError("a call of another form")
+    if not (0 <= number < _LINES and 0 <= line < _LINES and 0 <= column < _LINES and 0 <= iteration < _LINES):
+        raise ViolationError("a number out of range")
+    return number, ScriptCall(path=path, arguments=cast("dict[str, Any]", arguments), line=line, column=column, iteration=iteration)
 
 
-def read_done(body: bytes, paths: frozenset[str]) -> Done:
+def read_done(body: bytes | bytearray, paths: frozenset[str]) -> Done:
     """Check the last frame. The value is written anew, so that what is kept is JSON that was read."""
     _require(len(body) >= LENGTH.size, "a cut end")
     split = LENGTH.size + LENGTH.unpack_from(body)[0]
-    _require(split <= len(body), "a cut end")
+    _require(split <= min(len(body), _HEADER_BYTES), "a cut end")
     header = _object(_json(body[LENGTH.size : split]), _HEADER)
     _require(header["reason"] in _REASONS, "an unknown reason")
     _require(type(header["has_value"]) is bool, "has_value")
-    has_value = header["has_value"] and header["error"] is None
+    error = None if header["error"] is None else _error(header["error"])
+    reason: Reason = header["reason"]
+    if body.count(b",", split) + body.count(b"[", split) + body.count(b"{", split) > MOST_ITEMS:
+        error, reason = _too_many(), "output"
+    has_value = header["has_value"] and error is None
     return Done(
-        reason=header["reason"],
-        error=None if header["error"] is None else _error(header["error"]),
+        reason=reason,
+        error=error,
         has_value=has_value,
         value=orjson.dumps(_json(body[split:])) if has_value else None,
         notes=tuple(_text(note) for note in _list(header["notes"])),
@@ -84,7 +81,7 @@ def read_done(body: bytes, paths: frozenset[str]) -> Done:
     )
 
 
-def _json(data: bytes) -> Any:
+def _json(data: bytes | bytearray) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -121,6 +118,15 @@ def _error(value: Any) -> ScriptError:
         traceback=_text(error["traceback"]),
         hint=_text(error["hint"]),
         details=error["details"],
+    )
+
+
+def _too_many() -> ScriptError:
+    return ScriptError(
+        code="output-exceeded",
+        type="ValueError",
+        message=f"the script's value holds more than {MOST_ITEMS} items",
+        hint="return less: filter, aggregate, or page",
     )
 
 

@@ -49,6 +49,9 @@ class Pool:
                 break
             child = self._parked.popleft()
             self._adapt(waited=not child.ready.done())
+            if child.ended.done():
+                child.release()
+                continue
             try:
                 await child.ready
             except FailedError:

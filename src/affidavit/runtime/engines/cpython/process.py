@@ -49,11 +49,15 @@ main(int(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a child ended: its signal or its exit code, and the CPU seconds it took."""
+    """How a child ended: its signal or its exit code, and the CPU seconds it took.
 
-    signal: int
-    code: int
-    cpu_seconds: float
+    `orphaned` says that the zygote ended, and this child with it.
+    """
+
+    signal: int = 0
+    code: int = 0
+    cpu_seconds: float = 0.0
+    orphaned: bool = False
 
 
 class Child:
@@ -77,6 +81,13 @@ class Child:
         self.pid, self._pidfd = pid, pidfd
         if self._doomed:
             self.kill()
+
+    def failed(self, problem: str) -> None:
+        """The zygote could not fork it."""
+        self._settle_ready(
+            FailedError("engine-lost", f"no process for the script: {problem}", retryable=True)
+        )
+        self.end(Ending())
 
     def _on_early(self) -> None:
         """Read the one frame that a child sends before it is given a program."""
@@ -114,10 +125,10 @@ class Child:
         except OSError:
             return 0.0
 
-    def printed(self) -> tuple[str, int]:
+    def printed(self, limit: int) -> tuple[str, int]:
         """Text in the shared output memory, and how many characters were dropped. Its header is not trusted."""
         used, dropped = HEADER.unpack(os.pread(self._memory, HEADER.size, 0))
-        used = min(used, CAPACITY - HEADER.size)
+        used = min(used, limit, CAPACITY - HEADER.size)
         data = os.pread(self._memory, used, HEADER.size)
         return data.decode("utf-8", "replace"), min(dropped, 1 << 53)
 
@@ -245,18 +256,22 @@ class Zygote:
         elif message[:1] == b"C":
             _, pid = CREATED.unpack(message)
             child = self._asked.popleft()
-            self._living[pid] = child
-            child.created(pid, fds[0])
+            if fds:
+                self._living[pid] = child
+                child.created(pid, fds[0])
+            else:
+                child.failed(os.strerror(-pid))
         elif message[:1] == b"X":
             _, pid, status, user, system = ENDED.unpack(message)
             number = status & 0x7F
-            self._living.pop(pid).end(Ending(number, 0 if number else status >> 8, user + system))
+            ending = Ending(signal=number, code=0 if number else status >> 8, cpu_seconds=user + system)
+            self._living.pop(pid).end(ending)
 
     def _died(self) -> None:
         self.dead = True
         self._loop.remove_reader(self._control)
         for child in [*self._living.values(), *self._asked]:
-            child.end(Ending(signal.SIGKILL, 0, 0.0))
+            child.end(Ending(orphaned=True))
         self._living.clear()
         self._asked.clear()
 

@@ -13,11 +13,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from json import JSONDecoder, JSONEncoder
 from types import CodeType, FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from affidavit.errors import AffidavitError
 from affidavit.evidence.values import decode, encode
-from affidavit.runtime.engines.cpython.guest.channel import Channel, Settled
+from affidavit.runtime.engines.cpython.guest.channel import Channel, Loop, Settled
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.structs import awaitable, struct
 from affidavit.runtime.engines.cpython.guest.wire import CALL
@@ -122,7 +122,10 @@ class Bridge:
         """Send one call and wait for its answer. `starts` is how many called operations this begins."""
         site.started += starts
         number = self._post(site, iteration, arguments)
-        future: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, Loop) and loop.only_waits_here():
+            return self._open(self._channel.wait_for(number), wrap)
+        future: asyncio.Future[Settled] = loop.create_future()
 
         def deliver(settled: Settled) -> None:
             if not future.done():
@@ -164,14 +167,14 @@ class Bridge:
     def _open(self, settled: Settled, wrap: bool) -> Any:
         returned, completed, body = settled
         self._clock.advance_to(completed)
-        value = _from_json(body.decode())
+        value: Any = _from_json(body.decode())
         if not returned:
             raise Error(
                 value["code"], value["message"], value["hint"], value["retryable"], decode(value["details"])
             )
         if _TAG in body:
             value = decode(value)
-        return struct(value) if wrap and type(value) is dict else value
+        return struct(value) if wrap and isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _locate(path: str, frame: FrameType | None) -> Site:
@@ -198,10 +201,10 @@ class Names:
         put(self, "_made", {})
 
     def __getattr__(self, name: str) -> Any:
-        made: dict[str, Any] = self._made
+        made = cast("dict[str, Any]", self._made)
         if name in made:
             return made[name]
-        tree = self._tree()
+        tree = cast("Mapping[str, Any]", self._tree())
         if name not in tree:
             _unknown(self._path, name, list(tree))
         made[name] = _child(self._bridge, f"{self._path}.{name}", name, tree[name])
@@ -253,7 +256,7 @@ def _operation(bridge: Bridge, path: str, name: str, leaf: Mapping[str, Any]) ->
         return _bind(name, parameters, positional, args, kwargs) if args or kwargs else {}
 
     def begin() -> Site:
-        site = bridge.site(call, sys._getframe(2))
+        site = bridge.site(call, sys._getframe(2))  # pyright: ignore[reportPrivateUsage]
         site.created += 1
         return site
 

@@ -27,6 +27,9 @@ _BODY: Final = LENGTH.size + 1
 _IDLE_PASSES: Final = 32  # loop passes with work left between two looks at the socket
 
 
+_threads: Final = _thread._count  # pyright: ignore[reportPrivateUsage] - the only count that no thread escapes
+
+
 class Channel:
     """Sends frames and hands answers to whoever waits for them. Belongs to the thread that made it."""
 
@@ -69,7 +72,7 @@ class Channel:
         poll = select.poll()
         poll.register(self.sock, select.POLLIN | select.POLLOUT)
         for _, events in poll.poll():
-            if events & select.POLLIN:
+            if events & ~select.POLLOUT:
                 self.receive(block=False)
 
     def read_frame(self) -> tuple[int, bytes]:
@@ -152,7 +155,7 @@ class _Selector(selectors.PollSelector):
             channel.idle_passes = 0
             channel.receive(block=False)
             return super().select(0)
-        if timeout is None and channel.waiting and not _thread._count() and self._alone():
+        if timeout is None and channel.waiting and not _threads() and self._alone():
             channel.receive(block=True)
             return []
         return self._select_both(timeout)
@@ -179,7 +182,15 @@ class Loop(asyncio.SelectorEventLoop):
 
     def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
         self._real = clock
+        self._channel = channel
         super().__init__(_Selector(channel))
+
+    def only_waits_here(self) -> bool:
+        """Whether nothing but the current task could go on now, so that blocking it delays nobody."""
+        if self._ready or self._scheduled or self._channel.waiting or _threads():  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            return False
+        task = asyncio.current_task(self)
+        return task is not None and not task.cancelling()
 
     def time(self) -> float:
         """Real monotonic seconds, so that timers end when they should."""

@@ -212,7 +212,7 @@ class _Run:
         for step in steps:
             try:
                 step()
-            except BaseException as problem:  # noqa: BLE001, PERF203
+            except BaseException as problem:
                 sys.excepthook(type(problem), problem, problem.__traceback__)
 
     # ---- report ----

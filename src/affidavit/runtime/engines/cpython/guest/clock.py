@@ -90,8 +90,10 @@ class Clock:
         real = types.ModuleType("time")
         vars(real).update(vars(time))
         for module in (asyncio.base_events, concurrent.futures._base):
-            module.time = real  # waiting is real: these measure it
-        names = {"time": wall} | dict.fromkeys(("monotonic", "perf_counter", "process_time", "thread_time"), steady)
+            module.time = real  # pyright: ignore[reportAttributeAccessIssue]  # waiting is real: these measure it
+        names = {"time": wall} | dict.fromkeys(
+            ("monotonic", "perf_counter", "process_time", "thread_time"), steady
+        )
         for name, reading in names.items():
             _replace(time, name, function(reading, whole=False))
             _replace(time, f"{name}_ns", function(reading, whole=True))
@@ -187,7 +189,7 @@ class Clock:
 
         _replace(os, "urandom", urandom)
         _replace(os, "getrandom", getrandom)
-        random._urandom = urandom
+        random._urandom = urandom  # pyright: ignore[reportAttributeAccessIssue]
         random.Random.seed = seed
 
 

@@ -104,5 +104,5 @@ def _keep_time_zones() -> None:
         return set(kept)
 
     zoneinfo.reset_tzpath(to=())
-    vars(_common)["load_tzdata"] = load_tzdata
-    vars(zoneinfo)["available_timezones"] = available_timezones
+    _common.load_tzdata = load_tzdata
+    zoneinfo.available_timezones = available_timezones

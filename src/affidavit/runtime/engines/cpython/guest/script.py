@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final, cast
@@ -57,7 +57,6 @@ def compile_script(source: str, filename: str) -> Compiled:
     returns = any(isinstance(node, ast.Return) for node in _own(tree))
     if returns:
         tree = _wrapped(tree, filename)
-    ast.fix_missing_locations(tree)
     code = compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     return Compiled(code, BODY if returns else None, entry)
 
@@ -192,11 +191,13 @@ def _required(arguments: ast.arguments) -> bool:
 
 
 def _own(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a scope without those of the scopes in it."""
-    for node in ast.iter_child_nodes(tree):
-        yield node
-        if not isinstance(node, _SCOPES):
-            yield from _own(node)
+    """The nodes of a scope without those of the scopes in it. No recursion: expressions may nest deeply."""
+    waiting = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            yield node
+            if not isinstance(node, _SCOPES):
+                waiting.append(node)
 
 
 def _wrapped(tree: ast.Module, filename: str) -> ast.Module:
@@ -206,7 +207,8 @@ def _wrapped(tree: ast.Module, filename: str) -> ast.Module:
             where = (filename, node.lineno, node.col_offset + 1, None)
             raise SyntaxError("'yield' outside function", where)
     names = sorted(set(_bound(tree)))
-    body = [cast("ast.stmt", _Unannotated().visit(node)) for node in tree.body]
+    _drop_annotations(tree)
+    body = tree.body
     if names:
         body.insert(0, ast.copy_location(ast.Global(names=names), body[0]))
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -217,29 +219,37 @@ def _wrapped(tree: ast.Module, filename: str) -> ast.Module:
     return ast.Module(body=[function], type_ignores=[])
 
 
-class _Unannotated(ast.NodeTransformer):
-    """Drops the annotations of this scope's names: a global of a function may not have one."""
+def _drop_annotations(tree: ast.Module) -> None:
+    """Turn annotated names of this scope into plain ones: a global of a function may not have an annotation."""
+    for node in [tree, *_own(tree)]:
+        for field in ("body", "orelse", "finalbody"):
+            statements: object = getattr(node, field, None)
+            if isinstance(statements, list):
+                block = cast("list[ast.stmt]", statements)
+                block[:] = [_unannotated(statement) for statement in block]
 
-    def _leave(self, node: ast.AST) -> ast.AST:
+
+def _unannotated(node: ast.stmt) -> ast.stmt:
+    if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
         return node
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave  # noqa: N815
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if not isinstance(node.target, ast.Name):
-            return node
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+    if node.value is None:
+        return ast.copy_location(ast.Pass(), node)
+    return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
-    """Every name that this scope binds."""
+    """Every name that this scope binds. Loop variables of comprehensions are in a scope of their own."""
+    inner = {
+        id(part)
+        for node in _own(tree)
+        if isinstance(node, _COMPREHENSIONS)
+        for generator in node.generators
+        for part in ast.walk(generator.target)
+    }
     for node in _own(tree):
         match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                if not _in_comprehension(tree, node):
-                    yield name
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(node) not in inner:
+                yield name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.Import(names=names) | ast.ImportFrom(names=names):
@@ -256,14 +266,3 @@ def _bound(tree: ast.AST) -> Iterator[str]:
                 yield name
             case _:
                 pass
-
-
-def _in_comprehension(tree: ast.AST, name: ast.Name) -> bool:
-    """Whether a name is a loop variable of a comprehension, which is a scope of its own."""
-    loops: Callable[[ast.AST], Iterator[ast.AST]] = _own
-    for node in loops(tree):
-        if isinstance(node, _COMPREHENSIONS):
-            for generator in node.generators:
-                if any(part is name for part in ast.walk(generator.target)):
-                    return True
-    return False

@@ -17,7 +17,7 @@ class Struct(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"no key {name!r}; there are: {', '.join(map(str, self))}") from None
+            raise AttributeError(f"no key {name!r}; there are: {', '.join(self.keys())}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
@@ -83,8 +83,8 @@ def awaitable(value: Any) -> Any:
     """The value such that it works with and without `await`. Numbers and booleans are left alone."""
     if value is None:
         return Nothing()
-    if type(value) is list:
-        return _List(value)
+    if isinstance(value, list):
+        return _List(value)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
         return _Dict(value)  # pyright: ignore[reportUnknownArgumentType]
     return _Text(value) if type(value) is str else value

@@ -3,7 +3,8 @@
 It has one thread, loads everything once, and leaves the host's namespaces before the first fork.
 
 Its control socket keeps message boundaries. From the host: `F` with two descriptors (socket, output memory) forks a
-child. To the host: `R` + report when ready, `E` + text when it cannot start, `C` + pid with a pidfd, `X` + exit.
+child. To the host: `R` + report when ready, `E` + text when it cannot start, `C` + pid with a pidfd or a negative error
+number, `X` + exit.
 """
 
 from __future__ import annotations
@@ -93,7 +94,11 @@ class _Zygote:
 
     def _fork(self, rpc: int, shared: int) -> None:
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # too many processes, no memory: this request fails, the zygote goes on
+            self._sock.send(CREATED.pack(b"C", -(error.errno or 1)))
+            return
         if pid == 0:
             try:
                 self._close_all_but(rpc, shared)
