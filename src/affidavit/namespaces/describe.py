@@ -214,10 +214,7 @@ def _search(entries: Sequence[tuple[str, Operation]], words: str, prefix: str, *
     asked = list(dict.fromkeys(words_of(words)))
     documents = [_fields(path, operation) for path, operation in entries]
     rarity = {word: _rarity(word, documents) for word in asked}
-    scored = [
-        (sum(rarity[word] * _score(word, document) for word in asked), place)
-        for place, document in enumerate(documents)
-    ]
+    scored = [(_rank(asked, rarity, document), place) for place, document in enumerate(documents)]
     hits = sorted(
         ((score, place) for score, place in scored if score > 0),
         key=lambda one: (-one[0], entries[one[1]][0]),
@@ -254,6 +251,12 @@ def _fields(path: str, operation: Operation) -> dict[str, list[str]]:
         ],
         "doc": words_of(operation.doc),
     }
+
+
+def _rank(asked: Sequence[str], rarity: Mapping[str, float], document: Mapping[str, Sequence[str]]) -> float:
+    """The sum over the asked words, worth more the more of them there are."""
+    scores = [rarity[word] * _score(word, document) for word in asked]
+    return sum(scores) * sum(score > 0 for score in scores) / max(len(scores), 1)
 
 
 def _score(word: str, document: Mapping[str, Sequence[str]]) -> float:
