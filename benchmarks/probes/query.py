@@ -1,0 +1,56 @@
+"""A warm process that asks a mounted dataset: `query.py WORKSPACE`.
+
+Each request is answered with the seconds that a first page (dataset opened anew), the same page again, the next page
+and its rows one by one took, and with the bytes of the replies.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+from affidavit import Workspace
+from affidavit.runtime.program import CallReturned
+from affidavit.runtime.session import Session
+
+IDS = {"references": "reference_id", "modules": "node_id"}
+
+
+async def timed(session: Session, path: str, **arguments: Any) -> tuple[float, bytes]:
+    started = time.perf_counter()
+    result = await session.call(path, arguments)
+    seconds = time.perf_counter() - started
+    assert isinstance(result, CallReturned), result
+    return seconds, result.json
+
+
+async def measure(root: str, collection: str, limit: int) -> dict[str, Any]:
+    at = f"db.app.{collection}"
+    async with Workspace.open(root) as workspace:
+        session = await workspace.session()
+        first, page = await timed(session, f"{at}.page", limit=limit)
+        again, same = await timed(session, f"{at}.page", limit=limit)
+        assert page == same
+        following, _ = await timed(session, f"{at}.page", limit=limit, offset=limit)
+        ids = [row[IDS[collection]] for row in json.loads(page)["rows"]]
+        gets = [await timed(session, f"{at}.get", id=one) for one in ids]
+        many, batch = await timed(session, f"{at}.get_many", ids=ids)
+    return {
+        "rows": len(ids),
+        "first": first,
+        "again": again,
+        "following": following,
+        "gets": sum(seconds for seconds, _ in gets),
+        "many": many,
+        "page_bytes": len(page),
+        "gets_bytes": sum(len(reply) for _, reply in gets),
+        "many_bytes": len(batch),
+    }
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = asyncio.run(measure(sys.argv[1], request["collection"], request["limit"]))
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()

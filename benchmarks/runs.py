@@ -1,0 +1,95 @@
+"""Part 3: a warm run, checked and recorded, against the bare engine and against peers that record nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import PEERS, ROOT, Contestant, probe, rounds
+from benchmarks.report import Comparison, Section
+
+ROUNDS = 25
+WARM = 3
+GOAL = 2.0
+CASES = {
+    "none": "no call",
+    "one": "1 call",
+    "sequential": "100 calls in sequence",
+    "gathered": "100 calls gathered",
+}
+PYTHON = ROOT / ".cache" / "bench-venv" / "bin" / "python"
+
+
+def measure() -> list[Section]:
+    contestants = {
+        f"{engine} {mode}": Contestant(probe("run", engine, mode))
+        for engine in ("cpython", "monty")
+        for mode in ("bare", "session")
+    }
+    peers = ["fastmcp", "toolplane"] if _works(PYTHON) else []
+    for peer in peers:
+        contestants[peer] = Contestant([str(PYTHON), str(PEERS / f"run_{peer}.py")])
+    try:
+        sections = [
+            _section(contestants, peers, fresh=False),
+            _section(contestants, peers, fresh=True),
+        ]
+    finally:
+        for one in contestants.values():
+            one.close()
+    if not peers:
+        sections[0].notes.append("FastMCP and toolplane were left out: `make bench` installs them.")
+    sections[-1].notes.append(
+        "The product checks types, keeps one locked process per run and records every call durably;"
+    )
+    sections[-1].notes.append("the bare engine and the peers neither check nor record.")
+    return sections
+
+
+def _section(contestants: dict[str, Contestant], peers: list[str], *, fresh: bool) -> Section:
+    which = "a script that differs each time" if fresh else "the same script each time"
+    section = Section(f"A warm run, {which}")
+    for case, title in CASES.items():
+        turns: dict[str, Callable[[], float]] = {
+            name: lambda one=one, case=case: one.ask(case=case, fresh=fresh)["seconds"]
+            for name, one in contestants.items()
+        }
+        rounds(turns, WARM)
+        taken = rounds(turns, ROUNDS)
+        goal = None if case == "none" else GOAL
+        section.comparisons.append(
+            Comparison(
+                what=title,
+                ours=taken["cpython session"],
+                against="bare engine",
+                theirs=taken["cpython bare"],
+                goal=goal,
+            )
+        )
+        section.comparisons += [
+            Comparison(
+                what=title,
+                ours=taken["cpython session"],
+                against=peer,
+                theirs=taken[peer],
+                goal=None if case == "none" else 1.0,
+            )
+            for peer in peers
+        ]
+        section.comparisons.append(
+            Comparison(
+                what=f"{title}, monty",
+                ours=taken["monty session"],
+                against="bare monty",
+                theirs=taken["monty bare"],
+            )
+        )
+    return section
+
+
+def _works(python: Path) -> bool:
+    if not os.access(python, os.X_OK):
+        return False
+    return subprocess.run([str(python), "-c", "import fastmcp, toolplane"], check=False).returncode == 0
