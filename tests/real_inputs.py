@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -31,10 +31,12 @@ __all__ = [
     "application",
     "cache_root",
     "node",
+    "node_command",
     "oracle_answers",
     "oracle_modules",
     "packed_asar",
     "require_or_skip",
+    "source_request",
     "tarball",
     "unpacked",
 ]
@@ -167,8 +169,7 @@ def unpacked(key: str) -> Path:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
 
-    inner = next(each for each in _built(f"unpacked-{key}-{PACKAGES[key].sha256[:16]}", fill).iterdir())
-    return inner
+    return next(_built(f"unpacked-{key}-{PACKAGES[key].sha256[:16]}", fill).iterdir())
 
 
 def oracle_modules() -> Path:
@@ -231,8 +232,8 @@ def node_command(script: str) -> tuple[str, ...]:
 def oracle_answers(files: Sequence[tuple[str, Path]]) -> list[dict[str, Any]]:
     """What `references.mjs` says of these (language, file) pairs.
 
-    Answers are kept in the cache under the digests of the program, its modules and the files, because the oracle needs a
-    minute for what the product reads in seconds.
+    Answers are kept in the cache under the digests of the program, its modules and the files, because the oracle needs
+    a minute for what the product reads in seconds.
     """
     modules = oracle_modules().name
     mark = hashlib.sha256((_ORACLES / "references.mjs").read_bytes() + modules.encode())
@@ -318,7 +319,7 @@ def _sha256(path: Path) -> str:
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[None]:
+def _locked(name: str) -> Generator[None]:
     """One process at a time for one thing of the cache. The lock dies with its process."""
     folder = cache_root() / "locks"
     folder.mkdir(exist_ok=True)
@@ -328,7 +329,7 @@ def _locked(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def _scratch() -> Generator[Path]:
     folder = cache_root() / "scratch"
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as name:

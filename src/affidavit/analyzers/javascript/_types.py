@@ -9,7 +9,8 @@ no offset moves, and where it stands says which of the two it was.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from tree_sitter import Node
@@ -17,20 +18,34 @@ from tree_sitter import Node
 from affidavit.analyzers.javascript._literals import source_of, string_value
 from affidavit.analyzers.javascript.syntax import Frame
 
-__all__ = ["Mask", "is_type_only", "is_type_position", "mask_imports"]
+__all__ = ["Mask", "Masked", "is_type_only", "is_type_position", "mask"]
 
-_SPACE: Final = rb"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\r\n]*[\r\n])*+"
+# Bounded, so that text that looks like the start of very many imports is still read in linear time.
+_SPACE: Final = rb"(?:\s|/\*(?:[^*]|\*(?!/)){0,4000}+\*/|//[^\r\n]{0,4000}+[\r\n])*+"
 _IMPORT: Final = re.compile(
     rb"import"
     + _SPACE
     + rb"\("
     + _SPACE
-    + rb"(\"(?:[^\"\\\r\n]|\\.)*+\"|'(?:[^'\\\r\n]|\\.)*+')"
+    + rb"(\"(?:[^\"\\\r\n]|\\.){0,4000}+\"|'(?:[^'\\\r\n]|\\.){0,4000}+')"
     + _SPACE
     + rb",?"
     + _SPACE
     + rb"\)",
     re.DOTALL,
+)
+_EXPORT_IMPORT: Final = re.compile(
+    rb"export"
+    + _SPACE
+    + rb"(import)\s"
+    + _SPACE
+    + rb"(?:type\s"
+    + _SPACE
+    + rb")?[\w$\x80-\xff]++"
+    + _SPACE
+    + rb"="
+    + _SPACE
+    + rb"require\b"
 )
 _NAME_BEFORE: Final = re.compile(rb"[\w$\x80-\xff]")
 _TYPE_PARENTS: Final = frozenset(
@@ -86,17 +101,38 @@ class Mask:
     specifier: str | None
 
 
-def mask_imports(data: bytes) -> tuple[bytes, tuple[Mask, ...]]:
-    """The file with every `import("m")` replaced by a name, and where. What stands in strings or comments, too."""
-    masks: list[Mask] = []
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A file as the grammar is shown it, of the same length, and what was replaced.
+
+    Attributes:
+        data: what to parse.
+        imports: each `import("m")`, in source order.
+        exports: where an `export` was blanked out that the grammar does not know before `import x = require("m")`:
+            its offset by that of its `import`.
+    """
+
+    data: bytes
+    imports: tuple[Mask, ...] = ()
+    exports: Mapping[int, int] = field(default_factory=dict[int, int])
+
+
+def mask(data: bytes) -> Masked:
+    """Replace what the grammar of TypeScript does not read. What stands in strings or comments is replaced, too."""
+    imports: list[Mask] = []
+    exports: dict[int, int] = {}
     masked = bytearray(data)
     for match in _IMPORT.finditer(data):
         start, end = match.span()
-        if start and _NAME_BEFORE.match(data, start - 1):
-            continue
-        masks.append(Mask(start, end, string_value(match[1])))
-        masked[start:end] = b"_" * (end - start)
-    return (bytes(masked), tuple(masks)) if masks else (data, ())
+        if not (start and _NAME_BEFORE.match(data, start - 1)):
+            imports.append(Mask(start, end, string_value(match[1])))
+            masked[start:end] = b"_" * (end - start)
+    for match in _EXPORT_IMPORT.finditer(data):
+        start = match.start()
+        if not (start and _NAME_BEFORE.match(data, start - 1)):
+            exports[match.start(1)] = start
+            masked[start : start + 6] = b" " * 6
+    return Masked(bytes(masked), tuple(imports), exports) if imports or exports else Masked(data)
 
 
 def is_type_only(declaration: Node, data: bytes) -> bool:

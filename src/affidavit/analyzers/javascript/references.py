@@ -32,7 +32,7 @@ computed and None, and still a site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tree_sitter import Node, Tree
@@ -50,7 +50,7 @@ from affidavit.analyzers.javascript._facts import (
 from affidavit.analyzers.javascript._flow import Flow, Site, Value, is_import_meta
 from affidavit.analyzers.javascript._literals import argument, literal, operand, source_of, spelling
 from affidavit.analyzers.javascript._statements import Statements, bound_names, declared_by, import_names
-from affidavit.analyzers.javascript._types import Mask, is_type_only, is_type_position, mask_imports
+from affidavit.analyzers.javascript._types import Mask, Masked, is_type_only, is_type_position, mask
 from affidavit.analyzers.javascript.languages import LanguageName
 from affidavit.analyzers.javascript.scope import Names
 from affidavit.analyzers.javascript.syntax import Frame, Lines, error_ranges, parse
@@ -89,9 +89,9 @@ def extract(
     encoding, invalid_at = _encoding(data)
     if encoding == "utf-16":
         return FileFacts(language=language, encoding=encoding, invalid_at=invalid_at, size=len(data))
-    masked, masks = mask_imports(data) if language in {"typescript", "tsx"} else (data, ())
-    tree = parse(masked, language, should_stop=should_stop)
-    extraction = _Extraction(data, tree, masks)
+    masked = mask(data) if language in {"typescript", "tsx"} else Masked(data)
+    tree = parse(masked.data, language, should_stop=should_stop)
+    extraction = _Extraction(data, tree, masked)
     return FileFacts(
         language=language,
         encoding=encoding,
@@ -105,6 +105,8 @@ def extract(
 def _encoding(data: bytes) -> tuple[Encoding, int | None]:
     if data.startswith(_UTF_16_BOMS):
         return "utf-16", 0
+    if data.isascii():
+        return "utf-8", None
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -115,9 +117,9 @@ def _encoding(data: bytes) -> tuple[Encoding, int | None]:
 class _Extraction:
     """One file while its sites are collected."""
 
-    def __init__(self, data: bytes, tree: Tree, masks: Sequence[Mask]) -> None:
+    def __init__(self, data: bytes, tree: Tree, masked: Masked) -> None:
         self._data = data
-        self._masks = masks
+        self._masked = masked
         self._names = Names(data, tree)
         self._flow = Flow(data, self._names)
         self._statements = Statements()
@@ -137,8 +139,8 @@ class _Extraction:
         for leaf in self._names.tokens("export"):
             if leaf.parent is not None and leaf.parent.type == "export_statement":
                 self._export(leaf.parent)
-        for mask, leaf in self._names.at(self._masks):
-            self._masked_import(mask, leaf)
+        for hidden, leaf in self._names.at(self._masked.imports):
+            self._masked_import(hidden, leaf)
         self._start_free_names()
         self._follow()
         return tuple(sorted(self._found, key=lambda found: (found.span.start.offset, -found.span.end.offset)))
@@ -214,11 +216,11 @@ class _Extraction:
     def _import_call(self, frame: Frame) -> None:
         self._dynamic_import(frame, literal(argument(frame.node, 0), self._data))
 
-    def _masked_import(self, mask: Mask, frame: Frame) -> None:
+    def _masked_import(self, hidden: Mask, frame: Frame) -> None:
         if is_type_position(frame):
-            self._add("import-type", mask.specifier, frame)
+            self._add("import-type", hidden.specifier, frame)
         elif frame.type == "identifier":
-            self._dynamic_import(frame, mask.specifier)
+            self._dynamic_import(frame, hidden.specifier)
 
     def _dynamic_import(self, frame: Frame, specifier: str | None) -> None:
         self._add("dynamic-import", specifier, frame, bindings=self._bindings(frame))
@@ -291,13 +293,14 @@ class _Extraction:
         bindings: Iterable[str] = (),
         base: Base = "file",
     ) -> None:
-        statement = self._statements.of(frame)
+        first, last = self._statements.of(frame)
+        first = self._masked.exports.get(first, first)
         self._found.append(
             Reference(
                 kind=kind,
                 specifier=specifier,
                 span=self.lines().span(frame.start if start is None else start, frame.end),
-                statement=self.lines().span(*statement),
+                statement=self.lines().span(first, last),
                 bindings=tuple(bindings),
                 base=base,
             )

@@ -22,7 +22,7 @@ __all__ = ["Frame", "Lines", "Locator", "Nearest", "error_ranges", "parse", "wal
 _CHUNK: Final = 1 << 16
 _MAX_ERROR_RANGES: Final = 1000
 
-_UNUSUAL_LINE_END: Final = re.compile(rb"\r(?!\n)|\xe2\x80[\xa8\xa9]")
+_SEPARATORS: Final = ("\u2028".encode(), "\u2029".encode())
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r|\xe2\x80[\xa8\xa9]")
 
 
@@ -71,10 +71,12 @@ class Lines:
     __slots__ = ("_starts",)
 
     def __init__(self, data: bytes) -> None:
-        if _UNUSUAL_LINE_END.search(data):
+        if any(separator in data for separator in _SEPARATORS):
             self._starts = [0, *(match.end() for match in _LINE_END.finditer(data))]
-        else:
-            self._starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))[:-1]
+            return
+        self._starts = list(accumulate(map(len, data.splitlines(keepends=True)), initial=0))
+        if data and not data.endswith((b"\n", b"\r")):
+            self._starts.pop()
 
     def position(self, offset: int) -> Position:
         """The position of an offset between 0 and the size of the file."""
