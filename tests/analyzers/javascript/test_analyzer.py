@@ -138,7 +138,8 @@ def test_modules_are_the_files_and_what_they_lack(app: Analysed) -> None:
         "style.css": ("asset", 1),
         "worker.js": ("javascript-module", 1),
     }
-    assert [row["path"] for row in app.modules] == sorted(row["path"] for row in app.modules)
+    order = [(row["status"] == "present", row["path"], row["identity"]["key"]) for row in app.modules]
+    assert order == sorted(order)
     assert len({row["node_id"] for row in app.modules}) == len(app.modules)
 
 
@@ -435,6 +436,25 @@ def test_links_and_packages_of_a_workspace(tmp_path: Path) -> None:
     assert (link["kind"], link["link"], link["status"]) == ("link", "packages/b", "listed")
     shutil.copytree(root, tmp_path / "copy", symlinks=True)
     assert analyse(tmp_path / "copy", tmp_path / "work").digest == found.digest
+
+
+def test_what_is_relative_to_the_unknown_is_unknown(tmp_path: Path) -> None:
+    source = b"""
+import { createRequire } from "module";
+new Worker("./worker.js");
+new Worker("../../up.js");
+new Worker("https://x.test/w.js");
+const far = createRequire("/somewhere/else.js");
+far("./worker.js"); far("dep"); far("fs"); far("electron"); far("/etc/passwd");
+"""
+    root = write_tree(tmp_path / "app", {"main.mjs": source, "worker.js": b""})
+    found = {row["specifier"]: row["resolution"] for row in analyse(root, tmp_path / "work").references}
+    assert found.pop("module") == "builtin"
+    found.pop(None, None)
+    assert found == {
+        "./worker.js": "unknown", "../../up.js": "unknown", "https://x.test/w.js": "external", "dep": "unknown",
+        "fs": "builtin", "electron": "external", "/etc/passwd": "rejected",
+    }  # fmt: skip
 
 
 def test_the_version_names_the_decoders_that_are_installed() -> None:

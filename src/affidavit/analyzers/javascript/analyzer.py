@@ -21,7 +21,7 @@ from affidavit.analyzers.javascript.containers.opening import AnyContainer, open
 from affidavit.analyzers.javascript.containers.tree import Tree
 from affidavit.analyzers.javascript.dataset import Dataset, problems_of
 from affidavit.analyzers.javascript.parsing.pool import Allowance, Job, Outcome, parse_all
-from affidavit.analyzers.javascript.parsing.wire import FileReport, decode
+from affidavit.analyzers.javascript.parsing.wire import FileReport, Problem, decode
 from affidavit.analyzers.javascript.resolution.resolver import Resolver
 from affidavit.analyzers.javascript.rows import COLLECTIONS, FilesItem, FileStatus
 from affidavit.errors import FailedError
@@ -114,11 +114,12 @@ def _changed(artifact: Artifact) -> FailedError:
 
 @dataclass(slots=True)
 class _Source:
-    """A source file on its way: what it is, and its facts or why there are none."""
+    """A source file on its way: what it is, and its encoded facts or why there are none."""
 
     entry: Entry
     language: LanguageName
-    report: FileReport | None = None
+    body: bytes | None = None
+    problems: list[Problem] = field(default_factory=list[Problem])
     fault: Limitation | None = None
 
 
@@ -196,25 +197,28 @@ class _Run:
         path = source.entry.path
         if outcome.state == "facts":
             try:
-                source.report = decode(outcome.body)
+                report = decode(outcome.body)
             except (ValueError, TypeError, LookupError, AttributeError):
                 source.fault = limitation("parse-failed", path, "its parser process answered nonsense")
+            else:
+                self._accept(source, report, outcome.body)
         elif outcome.state == "timed-out":
             source.fault = limitation("parse-timed-out", path, outcome.reason)
         else:
             source.fault = limitation("parse-failed", path, outcome.reason)
-        if source.report is not None:
-            self._read_limitations(source, source.report)
         self._note(source.fault)
 
-    def _read_limitations(self, source: _Source, report: FileReport) -> None:
+    def _accept(self, source: _Source, report: FileReport, body: bytes) -> None:
         path = source.entry.path
         if report.encoding == "utf-16":
-            source.report = None
             source.fault = limitation(
                 "encoding", path, "UTF-16, which no JavaScript engine loads as a module"
             )
-        elif report.encoding == "invalid":
+            return
+        # Sites are decoded again when they are written: encoded they take a tenth of the room.
+        source.body = body
+        source.problems = report.problems
+        if report.encoding == "invalid":
             message = f"not UTF-8 at byte {report.invalid_at}; read as Node.js reads it, each bad sequence as U+FFFD"
             self._note(limitation("encoding", path, message))
         if report.problems:
@@ -241,8 +245,8 @@ class _Run:
         for entry in self.container.entries:
             dataset.add_file(self._file_row(entry), self._state(entry.path))
         for path, source in self.sources.items():
-            if source.report is not None:
-                dataset.add_references(path, source.report)
+            if source.body is not None:
+                dataset.add_references(path, decode(source.body))
         dataset.finish()
         return self._analysis(dataset)
 
@@ -260,9 +264,9 @@ class _Run:
 
     def _state(self, path: str) -> str:
         source = self.sources.get(path)
-        if source is None or source.report is None:
+        if source is None or source.body is None:
             return "complete" if source is None and self._is_read(path) else "unknown"
-        return "partial" if source.report.problems else "complete"
+        return "partial" if source.problems else "complete"
 
     def _is_read(self, path: str) -> bool:
         content = self.contents.get(path)
@@ -271,9 +275,9 @@ class _Run:
     def _status(self, entry: Entry) -> FileStatus:
         source = self.sources.get(entry.path)
         if source is not None:
-            if source.report is None:
+            if source.body is None:
                 return "limited"
-            return "partial" if source.report.problems else "parsed"
+            return "partial" if source.problems else "parsed"
         return "limited" if entry.kind == "file" and not self._is_read(entry.path) else "listed"
 
     def _file_row(self, entry: Entry) -> FilesItem:
@@ -291,7 +295,7 @@ class _Run:
             "unpacked": entry.unpacked,
             "link": self.links.get(entry.path),
             "integrity": content.integrity if content else "undeclared",
-            "problems": problems_of(source.report) if source and source.report else [],
+            "problems": problems_of(source.problems) if source else [],
         }
 
     def _analysis(self, dataset: Dataset) -> Analysis:
@@ -309,7 +313,7 @@ class _Run:
         coverage = Coverage(
             state="partial" if skipped or unknown else "complete",
             selection="all source files",
-            examined=sum(source.report is not None for source in self.sources.values()),
+            examined=sum(source.body is not None for source in self.sources.values()),
             omitted=skipped,
             unknown=len(unknown),
             bounds={"entries": MAX_ENTRIES, "source-bytes": MAX_SOURCE},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import marshal
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from affidavit.analyzers.javascript.containers.content import kind_of
-from affidavit.analyzers.javascript.resolution.resolver import Resolution, Resolver
-from affidavit.analyzers.javascript.resolution.specifier import shorten
+from affidavit.analyzers.javascript.resolution.resolver import PROVIDED, Resolution, Resolver
+from affidavit.analyzers.javascript.resolution.specifier import parse_specifier, shorten
 from affidavit.analyzers.javascript.rows import (
     BasisDict,
     FilesItem,
@@ -30,7 +30,9 @@ from affidavit.analyzers.javascript.rows import (
 )
 
 if TYPE_CHECKING:
-    from affidavit.analyzers.javascript.parsing.wire import FileReport, Site
+    from collections.abc import Iterable
+
+    from affidavit.analyzers.javascript.parsing.wire import FileReport, Problem, Site
     from affidavit.analyzers.javascript.resolution.exports import Mode
     from affidavit.facts.factfile import FactFileWriter
 
@@ -47,20 +49,42 @@ SourceState = str
 
 @dataclass(slots=True)
 class _Module:
-    """A module while its references are counted."""
+    """A module while its references are counted.
 
+    `sites` are kept marshalled: an application may have hundreds of thousands, and a dict takes five times the room.
+    `statements` are those of the file that is being read; `ranges` counts those of the files before it.
+    """
+
+    node_id: str
     path: str
     kind: ModuleKind
     status: ModuleStatus
     key: str
-    sites: list[SiteDict] = field(default_factory=list[SiteDict])
-    ranges: set[tuple[str, int, int]] = field(default_factory=set[tuple[str, int, int]])
+    sites: list[bytes] = field(default_factory=list[bytes])
+    ranges: int = 0
     bindings: int = 0
     basis: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+    reader: str = ""
+    statements: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    def count(self, site: SiteDict, basis: BasisDict) -> None:
+        if self.reader != site["path"]:
+            self.reader = site["path"]
+            self.statements = set()
+        statement = (site["statement"]["start"], site["statement"]["end"])
+        if statement not in self.statements:
+            self.statements.add(statement)
+            self.ranges += 1
+        self.sites.append(marshal.dumps(cast(Any, site)))
+        self.bindings += len(site["bindings"])
+        self.basis.add((basis["authority"], basis["state"], basis["confidence"]))
 
 
 class Dataset:
-    """Collects one artifact's facts and writes them in a fixed order: files, references by path, modules by path.
+    """Collects one artifact's facts and writes them in a fixed order.
+
+    References come by path. Of the modules, those that the artifact lacks come first, by referring file and key; the
+    files follow by path, because only then is known how often they are referred to.
 
     Args:
         artifact: digest of the artifact; ids are hashed with it.
@@ -73,7 +97,6 @@ class Dataset:
         self._resolver = resolver
         self._facts = facts
         self._present: dict[str, _Module] = {}
-        self._unresolved: defaultdict[str, dict[str, _Module]] = defaultdict(dict)
         self.references = 0
         self.modules = 0
 
@@ -85,7 +108,7 @@ class Dataset:
         kind = row["kind"]
         if kind in {"link", "directory"}:
             return
-        module = _Module(row["path"], cast(ModuleKind, kind), "present", row["path"])
+        module = self._make(row["path"], cast(ModuleKind, kind), "present", row["path"])
         module.basis.add(("artifact-bytes", state, "observed"))
         self._present[row["path"]] = module
 
@@ -93,17 +116,18 @@ class Dataset:
         """Resolve the sites of one file and write its rows of `references`. Files are to come in order of path."""
         state = "partial" if report.problems else "complete"
         seen: dict[tuple[str, int, int], int] = {}
+        lacking: dict[str, _Module] = {}
         for site in report.sites:
             resolution = self._resolve(path, site)
             place = (site.kind, site.start, site.end)
             seen[place] = seen.get(place, 0) + 1
             reference_id = self._id("r", path, *place, seen[place])
             basis = _basis(site, resolution, state)
-            module = self._module(path, site, resolution)
+            module = self._module(path, site, resolution, lacking)
             row = _reference_row(reference_id, path, site, resolution)
             item: ReferencesItem = {
                 **row,
-                "module": None if module is None else self._node_id(module),
+                "module": None if module is None else module.node_id,
                 "key": resolution.key,
                 "rule": resolution.rule,
                 "statement": _statement(site),
@@ -114,39 +138,40 @@ class Dataset:
             self._facts.add("references", cast(dict[str, Any], row), cast(dict[str, Any], item))
             self.references += 1
             if module is not None:
-                _count(module, row, item)
+                module.count(_site(row, item), basis)
+        for key in sorted(lacking):
+            self._write(lacking[key])
 
     def finish(self) -> None:
-        """Write the rows of `modules`."""
-        for path in sorted(self._present.keys() | self._unresolved.keys()):
-            present = self._present.get(path)
+        """Write the rows of the files in `modules`."""
+        for path in sorted(self._present):
+            present = self._present.pop(path)
             # An asset is a module only where something refers to it.
-            if present is not None and (present.kind != "asset" or present.sites):
+            if present.kind != "asset" or present.sites:
                 self._write(present)
-            unresolved = self._unresolved.get(path, {})
-            for key in sorted(unresolved):
-                self._write(unresolved[key])
 
     def _resolve(self, path: str, site: Site) -> Resolution:
         if site.specifier is None:
             return Resolution("computed")
         mode: Mode = "require" if site.kind in _REQUIRING else "import"
-        resolution = self._resolver.resolve(site.specifier, path, mode, url=site.kind in _URLS)
-        if site.base == "file" or resolution.status in {"builtin", "rejected"} or _is_address(resolution):
+        url = site.kind in _URLS
+        resolution = self._resolver.resolve(site.specifier, path, mode, url=url)
+        if site.base == "file" or _is_placeless(site.specifier, url=url):
             return resolution
         return Resolution("unknown")
 
-    def _module(self, path: str, site: Site, resolution: Resolution) -> _Module | None:
+    def _module(
+        self, path: str, site: Site, resolution: Resolution, lacking: dict[str, _Module]
+    ) -> _Module | None:
         if resolution.target is not None:
             return self._present[resolution.target]
         if resolution.key is None:
             return None
-        modules = self._unresolved[path]
-        module = modules.get(resolution.key)
+        module = lacking.get(resolution.key)
         if module is None:
             status = cast(ModuleStatus, resolution.status)
-            module = _Module(path, _kind_of_missing(site, resolution), status, resolution.key)
-            modules[resolution.key] = module
+            module = self._make(path, _kind_of_missing(site, resolution), status, resolution.key)
+            lacking[resolution.key] = module
         return module
 
     def _write(self, module: _Module) -> None:
@@ -156,24 +181,24 @@ class Dataset:
         else:
             identity = {"strategy": "unresolved-module", "key": module.key}
         row: ModulesRow = {
-            "node_id": self._node_id(module),
+            "node_id": module.node_id,
             "path": module.path,
             "kind": module.kind,
             "status": module.status,
             "identity": identity,
             "sites": len(module.sites),
-            "ranges": len(module.ranges),
+            "ranges": module.ranges,
             "bindings": module.bindings,
             "basis": [
                 cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in sorted(module.basis)
             ],
         }
-        item: ModulesItem = {**row, "references": module.sites}
+        item: ModulesItem = {**row, "references": [marshal.loads(site) for site in module.sites]}  # noqa: S302 - our own bytes, of this process
         self._facts.add("modules", cast(dict[str, Any], row), cast(dict[str, Any], item))
         self.modules += 1
 
-    def _node_id(self, module: _Module) -> str:
-        return self._id("m", module.path, module.status, module.key)
+    def _make(self, path: str, kind: ModuleKind, status: ModuleStatus, key: str) -> _Module:
+        return _Module(self._id("m", path, status, key), path, kind, status, key)
 
     def _id(self, prefix: str, *parts: str | int) -> str:
         # 128 bits of the hash: short enough for pages, long enough that no two modules meet.
@@ -183,8 +208,12 @@ class Dataset:
 _BASIS: Final = ("authority", "state", "confidence")
 
 
-def _is_address(resolution: Resolution) -> bool:
-    return resolution.status == "external" and resolution.key is not None and ":" in resolution.key[9:]
+def _is_placeless(specifier: str, *, url: bool) -> bool:
+    """Whether a specifier means the same wherever it stands."""
+    parsed = parse_specifier(specifier)
+    if parsed.shape == "settled":
+        return not url or parsed.status in {"external", "rejected"}
+    return parsed.shape == "package" and parsed.name in PROVIDED and not url
 
 
 def _basis(site: Site, resolution: Resolution, state: SourceState) -> BasisDict:
@@ -238,33 +267,26 @@ def _statement(site: Site) -> RangeDict:
     }
 
 
-def _count(module: _Module, row: ReferencesRow, item: ReferencesItem) -> None:
-    statement = item["statement"]
-    module.sites.append(
-        {
-            "reference_id": row["reference_id"],
-            "path": row["path"],
-            "kind": row["kind"],
-            "specifier": row["specifier"],
-            "range": {
-                "line": row["line"],
-                "column": row["column"],
-                "start": row["start"],
-                "end_line": row["end_line"],
-                "end_column": row["end_column"],
-                "end": row["end"],
-            },
-            "statement": statement,
-            "bindings": item["bindings"],
-            "source": item["source"],
-        }
-    )
-    module.ranges.add((row["path"], statement["start"], statement["end"]))
-    module.bindings += len(item["bindings"])
-    basis = item["basis"]
-    module.basis.add((basis["authority"], basis["state"], basis["confidence"]))
+def _site(row: ReferencesRow, item: ReferencesItem) -> SiteDict:
+    return {
+        "reference_id": row["reference_id"],
+        "path": row["path"],
+        "kind": row["kind"],
+        "specifier": row["specifier"],
+        "range": {
+            "line": row["line"],
+            "column": row["column"],
+            "start": row["start"],
+            "end_line": row["end_line"],
+            "end_column": row["end_column"],
+            "end": row["end"],
+        },
+        "statement": item["statement"],
+        "bindings": item["bindings"],
+        "source": item["source"],
+    }
 
 
-def problems_of(report: FileReport) -> list[ProblemDict]:
+def problems_of(problems: Iterable[Problem]) -> list[ProblemDict]:
     """The unreadable ranges of a file as its full item shows them."""
-    return [cast(ProblemDict, problem._asdict()) for problem in report.problems]
+    return [cast(ProblemDict, problem._asdict()) for problem in problems]

@@ -8,6 +8,7 @@ u8 state | u32 size | size bytes`, where state 1 is facts and 0 the name of an e
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import struct
@@ -22,7 +23,8 @@ ANSWER: Final = struct.Struct("<IBI")
 READY: Final = 0xFFFF_FFFF
 
 _MEMORY: Final = 4 << 30
-_TRIM_ABOVE: Final = 128 << 10
+_TIDY_AFTER: Final = 512 << 10
+"""Bytes of source after which memory is given back: a tree takes many times its source, and may hang in cycles."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -67,6 +69,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO, libc: ctypes.CDLL | None) -> N
     _write(answers, ANSWER.pack(READY, 1, 0))
     index: int
     language: int
+    parsed = 0
     while header := _read(requests, REQUEST.size):
         index, size, milliseconds, language = REQUEST.unpack(header)
         data = _read(requests, size)
@@ -77,9 +80,17 @@ def _serve(requests: BinaryIO, answers: BinaryIO, libc: ctypes.CDLL | None) -> N
             state, body = 0, type(error).__name__.encode()
         _allow(0)
         del data
-        if size > _TRIM_ABOVE and libc is not None and hasattr(libc, "malloc_trim"):
-            libc.malloc_trim(0)
         _write(answers, ANSWER.pack(index, state, len(body)) + body)
+        parsed += size
+        if parsed > _TIDY_AFTER:
+            parsed = 0
+            _tidy(libc)
+
+
+def _tidy(libc: ctypes.CDLL | None) -> None:
+    gc.collect()
+    if libc is not None and hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def _allow(seconds: float) -> None:

@@ -22,7 +22,7 @@ from affidavit.analyzers.javascript.resolution.specifier import (
     shorten,
 )
 
-__all__ = ["Resolution", "Resolver", "Rule", "Status"]
+__all__ = ["PROVIDED", "Resolution", "Resolver", "Rule", "Status"]
 
 Status: TypeAlias = Literal["resolved", "external", "builtin", "missing", "rejected", "computed", "unknown"]
 Rule: TypeAlias = Literal["exact", "extension", "index", "main", "exports", "imports", "typescript"]
@@ -37,7 +37,7 @@ _TYPED_SOURCES: Final = {
     ".mjs": (".mts", ".d.mts"),
     ".cjs": (".cts", ".d.cts"),
 }
-_PROVIDED: Final = frozenset({"electron"})
+PROVIDED: Final = frozenset({"electron"})
 """Packages that the runtime provides whatever lies in `node_modules`: the npm package of this name only starts it."""
 
 PackageReader: TypeAlias = Callable[[str], dict[str, Any]]
@@ -184,7 +184,7 @@ class Resolver:
     ) -> Resolution:
         """A package by its name: `mode` decides over conditions, `search` (by default the same) over where to look."""
         search = search or mode
-        if parsed.name in _PROVIDED:
+        if parsed.name in PROVIDED:
             return _settled("external", parsed.name)
         own = self._scope(directory)
         if own is not None:
