@@ -1,12 +1,8 @@
-import ast
 import asyncio
-import sys
 import time
-import types
 from typing import Any
 
 import jsonschema
-import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +11,7 @@ from affidavit.errors import FailedError, UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.schema import Pieces, pieces
 
+from .oracle import annotated
 from .samples import called, echo, tool
 from .schemas import CASES, DEFINITIONS, NODE, SCHEMAS, TREE, VALUES, fitting
 
@@ -27,34 +24,6 @@ def argument(schema: JsonValue) -> Pieces:
         schema = {key: schema[key] for key in schema if key not in kept}
     whole: JsonValue = {"type": "object", "properties": {"value": schema}, "required": ["value"], **kept}
     return pieces("take", whole, None)
-
-
-def annotated(made: Pieces, annotation: str) -> pydantic.TypeAdapter[Any]:
-    """The annotation of a stub as pydantic understands it: an independent reading of what it allows."""
-    module = types.ModuleType("stub_under_test")
-    sys.modules[module.__name__] = module  # where forward references are looked up
-    head = (
-        "from __future__ import annotations\n"
-        "from collections.abc import Mapping, Sequence\n"
-        "from typing import Any, Literal, Never\n"
-        "from typing_extensions import NotRequired, TypedDict\n"
-    )
-    source = head + "\n".join(quoted(one) for one in made.declarations)
-    exec(f"{source}\nclass Probe(TypedDict):\n    value: {annotation}\n", module.__dict__)
-    return pydantic.TypeAdapter(module.__dict__["Probe"])
-
-
-def quoted(source: str) -> str:
-    """A functional TypedDict with its types as text; in a stub they may refer to later names, here not."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and len(node.args) == 2 and isinstance(node.args[1], ast.Dict):
-            for place, value in enumerate(node.args[1].values):
-                if isinstance(value, ast.Subscript) and ast.unparse(value.value) == "NotRequired":
-                    value.slice = ast.Constant(ast.unparse(value.slice))
-                else:
-                    node.args[1].values[place] = ast.Constant(ast.unparse(value))
-    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 @pytest.mark.parametrize("case", CASES)
