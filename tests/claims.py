@@ -92,7 +92,7 @@ CLAIMS = (
         id="references-equal-oracle",
         page="README.md",
         sentence="References equal those that independent JavaScript parsers find.",
-        tests=(),
+        tests=("acceptance/test_question.py::test_the_answer_equals_the_oracles",),
     ),
     Claim(
         id="json-everywhere",
