@@ -79,11 +79,11 @@ def test_what_cannot_be_the_declared_type_is_refused(schema: JsonValue, value: A
     assert caught.value.code == "result-invalid"
 
 
-def test_a_converted_value_is_a_copy() -> None:
-    value = {"a": [1]}
-    result = pieces("give", None, {"type": "object", "properties": {"a": {"type": "array"}}}).convert(value)
-    result["a"].append(2)
-    assert value == {"a": [1]}
+def test_what_was_given_is_not_edited() -> None:
+    value: dict[str, Any] = {"at": [dt.date(2024, 1, 2)], "rest": [1]}
+    made = pieces("give", None, {"properties": {"at": {"type": "array", "items": S}}, "type": "object"})
+    assert made.convert(value) == {"at": ["2024-01-02"], "rest": [1]}
+    assert value == {"at": [dt.date(2024, 1, 2)], "rest": [1]}
 
 
 @pytest.mark.parametrize(
