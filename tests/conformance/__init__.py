@@ -1,0 +1,1 @@
+"""One suite for every engine: what a script means, whichever engine runs it."""

@@ -745,7 +745,7 @@ SNIPPETS: tuple[Snippet, ...] = _snippets(
     [data[2:], data.hex(), bytes.fromhex("00ff"), data.decode("latin1"), data.find(b"a"), data[1]]
 
     ### bytes from a list
-    [bytes([65, 66]), bytearray(b"ab") + b"c", list(b"hi")]
+    [bytes([65, 66]), bytes(bytearray(b"ab") + b"c"), list(b"hi")]
 
     ### complex numbers
     product = (1 + 2j) * (3 - 1j)

@@ -7,11 +7,13 @@ reads the wall clock very often without anything happening is waiting for it to 
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 __all__ = ["Clock"]
 
+_SECOND: Final = 1_000_000_000
 _TICK: Final = 1_000  # nanoseconds by which a monotonic reading moves on
 _PATIENCE: Final = 1_000  # readings of the wall clock that stands still
 _NUDGE: Final = 1_000_000  # nanoseconds by which each further one moves it
@@ -26,27 +28,34 @@ class Clock:
     """
 
     def __init__(self, start: float) -> None:
-        self._start = self._now = round(start * 1e9)
+        self._start = self._now = _nanoseconds(start)
         self._ticks = 0
         self._readings = 0
 
     def advance_to(self, seconds: float) -> None:
         """Move on to a moment, never back."""
-        moment = round(seconds * 1e9)
+        self.move(_nanoseconds(seconds))
+
+    def after(self, seconds: float) -> int:
+        """The moment that comes some seconds from now, for `move`."""
+        return self._now + _nanoseconds(seconds)
+
+    def move(self, moment: int) -> None:
+        """Move on to a moment in nanoseconds since the epoch, never back."""
         if moment > self._now:
             self._now = moment
             self._readings = 0
 
     def seconds(self) -> float:
         """The moment, without counting as a reading."""
-        return self._now / 1e9
+        return self._now / _SECOND
 
     def read(self, function: str) -> float:
         """What a function of `time` reads, seconds."""
         if function in _STEADY:
             self._ticks += _TICK
-            return (1_000_000_000 + self._now - self._start + self._ticks) / 1e9
-        return self._wall() / 1e9
+            return (_SECOND + self._now - self._start + self._ticks) / _SECOND
+        return self._wall() / _SECOND
 
     def now(self, zone: tzinfo | None) -> datetime:
         """What `datetime.now` gives: naive UTC without a zone."""
@@ -64,3 +73,9 @@ class Clock:
         if self._readings > _PATIENCE:
             self._now += _NUDGE
         return self._now
+
+
+def _nanoseconds(seconds: float) -> int:
+    """Exact for whole seconds, where multiplying a moment of today by 1e9 would be off by hundreds."""
+    whole = math.floor(seconds)
+    return whole * _SECOND + round((seconds - whole) * _SECOND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Literal
 
 import orjson
@@ -14,18 +14,44 @@ from pydantic_monty import (
     AsyncFutureSnapshot,
     AsyncMontySession,
     AsyncNameLookupSnapshot,
+    ExternalException,
+    ExternalReturnValue,
     MontyComplete,
+    MontyError,
 )
 
 from affidavit.errors import AffidavitError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.program import CallFailed, CallHandler, CallResult, CallReturned, Program, ScriptCall
+from affidavit.runtime.program import (
+    CallFailed,
+    CallHandler,
+    CallResult,
+    CallReturned,
+    Program,
+    ScriptCall,
+    ScriptError,
+)
 
 from ._clock import Clock
+from ._results import read_refusal
 from ._rewrite import Place
 
-__all__ = ["Drive", "Output"]
+__all__ = ["Drive", "Output", "StoppedError", "decoded"]
+
+_STRANGE = {b'"$uuid"': "UUID", b'"$text': "text with lone surrogates"}
+
+
+# Calls beyond the budget that are answered before the run is ended.
+_REFUSALS = 10_000
+
+
+class StoppedError(Exception):
+    """The run cannot go on, for a reason that is not the script's exception."""
+
+    def __init__(self, error: ScriptError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class Output:
@@ -74,23 +100,40 @@ class Drive:
         self._sites = sites
         self._clock = Clock(program.clock)
         self._calls = 0
+        self._stop: BaseException | None = None
+        self._free = frozenset(leaf["$call"] for leaf in _leaves(program.tree) if leaf.get("kind") == "sync")
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ambiguous: set[str] = set()
         self._waiting: dict[int, asyncio.Task[Any]] = {}
-        self._settled: asyncio.Queue[int] = asyncio.Queue()
+        self._ended: asyncio.Queue[int] = asyncio.Queue()
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """What the prelude finds under names that it does not define."""
         return {
             "_affidavit_call": self.call,
             "_affidavit_sync": self.call,
+            "_affidavit_refused": self._argument_refused,
             "_affidavit_fields": self._field_of,
         }
 
     async def feed(
         self, session: AsyncMontySession, code: str, inputs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run a piece of code to its end and return its value."""
+        """Run a piece of code to its end and return its value.
+
+        Raises:
+            StoppedError: the run cannot go on.
+            MontyError: the code raised, or the sandbox is gone.
+            Exception: what the handler raised.
+        """
+        try:
+            return await self._feed(session, code, inputs)
+        except MontyError:
+            if self._stop is not None:
+                raise self._stop from None
+            raise
+
+    async def _feed(self, session: AsyncMontySession, code: str, inputs: Mapping[str, Any] | None) -> Any:
         snapshot = await session.feed_start(
             code,
             inputs=dict(inputs) if inputs else None,
@@ -99,6 +142,8 @@ class Drive:
             os=self._system,
         )
         while not isinstance(snapshot, MontyComplete):
+            if self._stop is not None:
+                raise self._stop
             match snapshot:
                 case AsyncFunctionSnapshot():
                     snapshot = await self._function(snapshot)
@@ -106,6 +151,8 @@ class Drive:
                     snapshot = await self._settle(snapshot)
                 case AsyncNameLookupSnapshot():
                     snapshot = await snapshot.resume_auto()
+        if self._stop is not None:
+            raise self._stop
         return snapshot.output
 
     async def _function(self, snapshot: AsyncFunctionSnapshot) -> Any:
@@ -117,28 +164,19 @@ class Drive:
             return await snapshot.resume_auto()
         work = self.call(*snapshot.args) if name == "_affidavit_call" else self._sleep(*snapshot.args)
         call_id = snapshot.call_id
-        task = self._spawn(work)
+        task = self._spawn(_settled(work))
         self._waiting[call_id] = task
-        task.add_done_callback(lambda _: self._settled.put_nowait(call_id))
+        task.add_done_callback(lambda _: self._ended.put_nowait(call_id))
         return await snapshot.resume({"future": ...})
 
     async def _answer(self, snapshot: AsyncFunctionSnapshot) -> Any:
         """Make a call that the script does not await."""
-        try:
-            value = await self.call(*snapshot.args)
-        except binascii.Incomplete as error:
-            return await snapshot.resume({"exception": error})
-        return await snapshot.resume({"return_value": value})
+        return await snapshot.resume(await _settled(self.call(*snapshot.args)))
 
     async def _settle(self, snapshot: AsyncFutureSnapshot) -> Any:
         """Hand over one finished call, in the order of their ends, so that the script resumes as under asyncio."""
-        call_id = await self._settled.get()
-        task = self._waiting.pop(call_id)
-        try:
-            value = await task
-        except binascii.Incomplete as error:
-            return await snapshot.resume({call_id: {"exception": error}})
-        return await snapshot.resume({call_id: {"return_value": value}})
+        call_id = await self._ended.get()
+        return await snapshot.resume({call_id: await self._waiting.pop(call_id)})
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
@@ -172,18 +210,43 @@ class Drive:
                 f"the arguments of df.{path} are {size} bytes, the limit is {self._limits.argument_bytes}"
             )
             raise self._failed("budget-exceeded", problem, "pass less at once, or in several calls", {})
-        self._calls += 1
-        if self._calls > self._limits.calls:
-            problem = f"the run made more than {self._limits.calls} calls"
-            raise self._failed("budget-exceeded", problem, "make fewer calls, or raise the limit", {})
+        if path not in self._free:
+            self._spend()
         call = ScriptCall(
             path=path, arguments=encoded, line=place.line, column=place.column, iteration=iteration
         )
-        result = await self._spawn(self._handle(call))
-        self._clock.advance_to(result.completed)
-        if isinstance(result, CallFailed):
-            raise binascii.Incomplete(self._remember(result))
-        return decoded(result)
+        try:
+            result = await self._spawn(self._handle(call))
+            self._clock.advance_to(result.completed)
+            if isinstance(result, CallReturned):
+                return decoded(result.json)
+        except Exception as error:
+            # Raised here it would become an exception of the script, which could catch it.
+            self._stop = self._stop or error
+            raise binascii.Incomplete from error
+        raise binascii.Incomplete(self._remember(result))
+
+    def _spend(self) -> None:
+        self._calls += 1
+        if self._calls <= self._limits.calls:
+            return
+        if self._calls > self._limits.calls + _REFUSALS:
+            message = f"the script kept calling after its budget of {self._limits.calls} calls was spent, and was stopped"
+            hint = "stop when df.Error says budget-exceeded"
+            self._stop = StoppedError(
+                ScriptError(code="budget-exceeded", type="df.Error", message=message, hint=hint)
+            )
+        problem = f"the run's budget of {self._limits.calls} calls is spent"
+        raise self._failed("budget-exceeded", problem, "use fewer, larger calls: pages, get_many, count", {})
+
+    def _argument_refused(self, path: str, text: str) -> None:
+        """An argument that cannot leave the sandbox fails the call, as it does where it could."""
+        refusal = read_refusal(text)
+        if refusal is None:
+            raise ValueError(text)
+        message = f"argument of df.{path}: {refusal.problem} at {refusal.path}"
+        code = "budget-exceeded" if refusal.code == "value-too-large" else refusal.code
+        raise self._failed(code, message, refusal.hint, {"path": refusal.path})
 
     async def _handle(self, call: ScriptCall) -> CallResult:
         return await self._handler(call)
@@ -239,11 +302,18 @@ class Drive:
                 return NOT_HANDLED
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        end = self._clock.seconds() + seconds
+        end = self._clock.after(seconds)
         await asyncio.sleep(seconds)
-        if seconds > 0:
-            self._clock.advance_to(end)
+        self._clock.move(end)
         return result
+
+
+async def _settled(work: Coroutine[Any, Any, Any]) -> ExternalReturnValue | ExternalException:
+    """The end of a call as the sandbox takes it."""
+    try:
+        return {"return_value": await work}
+    except binascii.Incomplete as error:
+        return {"exception": error}
 
 
 def _fields(failure: CallFailed) -> dict[str, JsonValue]:
@@ -256,7 +326,27 @@ def _fields(failure: CallFailed) -> dict[str, JsonValue]:
     }
 
 
-def decoded(result: CallReturned) -> Any:
-    """The value of a call as Python objects; untagged where the text holds no tag at all."""
-    json = orjson.loads(result.json)
-    return values.decode(json) if b'"$' in result.json else json
+def _leaves(tree: Mapping[str, JsonValue]) -> Iterator[Mapping[str, Any]]:
+    for branch in tree.values():
+        if "$call" in branch:
+            yield branch
+        else:
+            yield from _leaves(branch)
+
+
+def decoded(json: bytes) -> Any:
+    """The value of encoded JSON as Python objects; untagged where the text holds no tag at all.
+
+    Raises:
+        StoppedError: `value-unsupported`, when the sandbox has no such values.
+    """
+    for tag, what in _STRANGE.items():
+        if tag in json:
+            message = f"a {what} cannot enter this engine"
+            raise StoppedError(
+                ScriptError(
+                    code="value-unsupported", type="TypeError", message=message, hint="use --engine cpython"
+                )
+            )
+    value = orjson.loads(json)
+    return values.decode(value) if b'"$' in json else value

@@ -16,7 +16,7 @@ from pydantic_monty import (
 
 from affidavit.runtime.program import CallFailed, Limits, Reason, ScriptError
 
-from ._prelude import REFUSAL
+from ._results import Refusal, read_refusal
 from ._rewrite import Origins, Place, Rewritten
 
 __all__ = ["explain", "timed_out"]
@@ -95,8 +95,11 @@ def _raised(
         return "timed-out", _cpu(limits)
     if name == "MemoryError" and message.startswith("memory limit exceeded"):
         name, message = "MemoryError", f"the run passed its limit of {limits.memory_bytes} bytes of memory"
-    shown = _Traceback(frames, script, source)
     reason, details = _classify(name, message, failures)
+    # The value as a whole has no place: no frames then.
+    shown = _Traceback(
+        [] if "path" in details.get("details", {}) and name == "ValueError" else frames, script, source
+    )
     if "message" in details:
         message = details.pop("message")
     last = message
@@ -117,9 +120,9 @@ def _raised(
 
 def _classify(name: str, message: str, failures: Mapping[str, CallFailed]) -> tuple[Reason, dict[str, Any]]:
     """The reason, and the fields of the error that follow from the exception's type and text."""
-    if name == "ValueError" and message.startswith(REFUSAL):
-        code, path, problem = message.removeprefix(REFUSAL).split("\x00", 2)
-        return _refused(code, path, problem)
+    refusal = read_refusal(message) if name == "ValueError" else None
+    if refusal is not None:
+        return _refused(refusal)
     if name == _CARRIER and message in failures:
         failure = failures[message]
         return "error", {
@@ -150,19 +153,20 @@ def _classify(name: str, message: str, failures: Mapping[str, CallFailed]) -> tu
             return "error", {"code": "script-error"}
 
 
-def _refused(code: str, path: str, problem: str) -> tuple[Reason, dict[str, Any]]:
+def _refused(refusal: Refusal) -> tuple[Reason, dict[str, Any]]:
     fields: dict[str, Any] = {
-        "code": code,
+        "code": refusal.code,
         "type": "df.Error",
-        "message": f"the script's value: {problem} at {path}",
-        "details": {"path": path},
+        "message": f"the script's value: {refusal.problem} at {refusal.path}",
+        "hint": refusal.hint,
+        "details": {"path": refusal.path},
     }
-    if code == "value-too-large":
+    if refusal.code == "value-too-large":
         return "output", fields | {
             "code": "output-exceeded",
-            "hint": "return less, or raise the result limit",
+            "hint": "return less: filter, aggregate, or page",
         }
-    return "error", fields | {"hint": "convert it to text, numbers, lists and mappings"}
+    return "error", fields
 
 
 class _Traceback:

@@ -13,18 +13,19 @@ from typing import Final
 
 __all__ = ["PRELUDE", "REFUSAL"]
 
-# How the prelude reports a refusal: a ValueError whose text starts so, then code, path and message.
+# How the prelude reports a refusal: a ValueError whose text starts so, then code, steps and problem as JSON.
 REFUSAL: Final = "\x00affidavit\x00"
 
 PRELUDE: Final = '''
 import binascii as _affidavit_carrier
 import datetime as _affidavit_datetime
 import decimal as _affidavit_decimal
+import json as _affidavit_json
 import time as _affidavit_time
 
 
 def _affidavit_boot(
-    tree, limits, failure, _call, _sync, _fields, _dt, _dec, _clock,
+    tree, limits, failure, json_of, _call, _sync, _refused, _fields, _dt, _dec, _clock,
     type=type, isinstance=isinstance, len=len, getattr=getattr, setattr=setattr, hasattr=hasattr, id=id, list=list,
     dict=dict, str=str, repr=repr, set=set, zip=zip, tuple=tuple, frozenset=frozenset, int=int, float=float,
     bool=bool, bytes=bytes, ValueError=ValueError, TypeError=TypeError, AttributeError=AttributeError,
@@ -46,59 +47,75 @@ def _affidavit_boot(
     namespaces = {}
     sited = {}
 
-    def refuse(code, path, message):
-        raise ValueError("\\x00affidavit\\x00" + code + "\\x00" + path + "\\x00" + message)
+    def refuse(code, steps, message):
+        raise ValueError("\x00affidavit\x00" + json_of([code, steps, message]))
 
     def measure(value, bound, softening):
-        """Walk a value before it leaves: only what records can hold may cross, and conversion must lose nothing."""
+        """Walk a value before it leaves: only what records can hold may cross, and conversion must lose nothing.
+
+        Returns the places of mappings whose type would be lost on the way, each with its type's name.
+        """
         size = [0]
         above = []
+        steps = []
+        typed = []
 
-        def spend(amount, path):
+        def spend(amount):
             size[0] += amount
             if size[0] > bound:
-                refuse("value-too-large", path, "more than " + str(bound) + " bytes")
+                refuse("value-too-large", steps, "more than " + str(bound) + " bytes")
 
-        def walk(item, path, depth):
+        def walk(item):
             kind = type(item)
             if kind is str:
-                return spend(len(item) + 2, path)
+                return spend(len(item) + 2)
             if kind in exact:
-                return spend(len(item) if kind is bytes else 4, path)
-            if depth > 99:
-                refuse("value-too-deep", path, "nesting beyond 100 levels")
+                return spend(len(item) if kind is bytes else 1)
+            if len(steps) > 99:
+                refuse("value-too-deep", steps, "more than 100 levels of nesting")
             here = id(item)
             if here in above:
-                refuse("value-unsupported", path, "the value contains itself")
+                refuse("value-unsupported", steps, "a container that holds itself")
             above.append(here)
             if isinstance(item, dict):
+                if kind is not dict:
+                    if not softening:
+                        foreign(kind, steps)
+                    typed.append([kind.__name__, list(steps)])
                 for key in item:
                     if type(key) is not str:
-                        refuse("value-unsupported", path, "a mapping key is " + type(key).__name__ + ", not str")
-                    spend(len(key) + 4, path)
-                    walk(item[key], path + "." + key, depth + 1)
+                        refuse("value-unsupported", steps, "a key of type " + type(key).__name__)
+                    spend(len(key) + 3)
+                    steps.append(key)
+                    walk(item[key])
+                    steps.pop()
             elif kind is list or (softening and (isinstance(item, tuple) or kind is set or kind is frozenset)):
                 at = 0
                 for inner in item:
-                    walk(inner, path + "[" + str(at) + "]", depth + 1)
+                    steps.append(at)
+                    walk(inner)
+                    steps.pop()
                     at += 1
-                spend(2 * at, path)
+                spend(1 + at)
             elif softening and hasattr(item, "__dataclass_fields__") and kind is not type:
                 for name in item.__dataclass_fields__:
-                    walk(getattr(item, name), path + "." + name, depth + 1)
+                    steps.append(name)
+                    walk(getattr(item, name))
+                    steps.pop()
             else:
-                foreign(item, kind, path)
+                foreign(kind, steps)
             above.pop()
 
-        walk(value, "$", 0)
+        walk(value)
+        return typed
 
-    def foreign(item, kind, path):
+    def foreign(kind, steps):
         name = kind.__name__
-        if name == coroutine and len(unawaited()) > 0:
-            refuse("value-unsupported", path, "a value of type coroutine (a call that was never awaited)")
-        if kind is _AffidavitNamespace or kind is _AffidavitPages:
-            name = "namespace" if kind is _AffidavitNamespace else "pages"
-        refuse("value-unsupported", path, "a value of type " + name)
+        if kind is _AffidavitNamespace:
+            name = "Names"
+        elif kind is _AffidavitPages:
+            name = "async_generator"
+        refuse("value-unsupported", steps, "a value of type " + name)
 
     def note(value, depth):
         """Remember the mappings of a result whose keys may be read as attributes."""
@@ -127,8 +144,10 @@ def _affidavit_boot(
         return value
 
     def check(leaf, arguments):
-        for key in arguments:
-            measure(arguments[key], limits["argument_bytes"], False)
+        try:
+            measure(arguments, limits["argument_bytes"], False)
+        except ValueError as refused:
+            _refused(leaf["$call"], str(refused))
 
     def bind(leaf, args, kwargs):
         names = leaf["parameters"]
@@ -213,7 +232,7 @@ def _affidavit_boot(
             raise AttributeError("'dict' object has no attribute " + repr(name))
         if isinstance(value, failure) and name in ("code", "message", "hint", "retryable", "details"):
             return _fields(str(value), name)
-        if value is failure and name == "__name__":
+        if name == "__name__" and repr(value) == "<class 'binascii.Incomplete'>":
             return "Error"
         return getattr(value, name)
 
@@ -291,8 +310,7 @@ def _affidavit_boot(
 
     def result(value):
         """The script's value, in a list so that None can be told from nothing."""
-        measure(value, limits["result_bytes"], True)
-        return [value]
+        return [value, measure(value, limits["result_bytes"], True)]
 
     def returned(value):
         return None if value is None else result(value)
@@ -316,8 +334,8 @@ def _affidavit_boot(
     _affidavit_iterate, _affidavit_current, _affidavit_settle, _affidavit_result, _affidavit_returned, _affidavit_leave,
     _affidavit_ended,
 ] = _affidavit_boot(
-    _affidavit_tree, _affidavit_limits, _affidavit_carrier.Incomplete, _affidavit_call, _affidavit_sync,
-    _affidavit_fields, _affidavit_datetime, _affidavit_decimal, _affidavit_time,
+    _affidavit_tree, _affidavit_limits, _affidavit_carrier.Incomplete, _affidavit_json.dumps, _affidavit_call,
+    _affidavit_sync, _affidavit_refused, _affidavit_fields, _affidavit_datetime, _affidavit_decimal, _affidavit_time,
 )
 exit = quit = _affidavit_leave
 '''.replace("DEPTH", "2")

@@ -56,9 +56,10 @@ class Origins:
     def __init__(self, tree: ast.Module, text: str) -> None:
         lines = text.split("\n")
         known: dict[tuple[int, int], Place] = {}
-        for old, new in zip(_places(tree), _places(ast.parse(text)), strict=True):
-            key = (new.line, len(lines[new.line - 1].encode()[: new.column].decode("utf-8", "replace")))
-            known.setdefault(key, old)
+        raised = {id(node.exc): node for node in ast.walk(tree) if isinstance(node, ast.Raise)}
+        for old, new in zip(_placed(tree), _placed(ast.parse(text)), strict=True):
+            column = len(lines[new.lineno - 1].encode()[: new.col_offset].decode("utf-8", "replace"))
+            known.setdefault((new.lineno, column), _origin(old, raised))
         self._keys = sorted(known)
         self._places = [known[key] for key in self._keys]
 
@@ -68,10 +69,14 @@ class Origins:
         return self._places[at] if at >= 0 else None
 
 
-def _places(tree: ast.AST) -> Iterator[Place]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt):
-            yield Place(line=node.lineno, column=node.col_offset)
+def _placed(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt))
+
+
+def _origin(node: ast.expr | ast.stmt, raised: Mapping[int, ast.Raise]) -> Place:
+    """An exception arises in its `raise`; monty points at what is raised."""
+    at = raised.get(id(node), node)
+    return Place(line=at.lineno, column=at.col_offset)
 
 
 def rewrite(module: ast.Module, tree: Mapping[str, JsonValue]) -> Rewritten:

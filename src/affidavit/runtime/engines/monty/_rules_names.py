@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 
 from ._context import Context, Unsupported
-from ._scan import Function
+from ._scan import Function, chain
 from ._tables import (
     ABSENT_ATTRIBUTES,
     BUILTIN_METHODS,
@@ -69,10 +69,17 @@ def _name(context: Context, node: ast.Name) -> Iterator[Unsupported]:
         return
     if name == "SystemExit" and not _is_raised(context, node):
         yield context.find(node, "SystemExit", "SystemExit can only be raised here; exit() does the same")
+    elif name == "type" and not _is_called(context, node):
+        yield context.find(node, "builtin", "type is a function here, and no class")
     elif name in REFUSED_BUILTINS:
         yield context.find(node, "builtin", f"{name} is not there, or differs from Python's")
     elif name.startswith("__") and name != "__name__" and hasattr(builtins, name):
         yield context.find(node, "builtin", f"{name} is not there")
+
+
+def _is_called(context: Context, node: ast.AST) -> bool:
+    parent = context.parent(node)
+    return isinstance(parent, ast.Call) and parent.func is node
 
 
 def _is_raised(context: Context, node: ast.AST) -> bool:
@@ -86,6 +93,13 @@ def _attribute(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
     dotted = context.scan.module_of(node)
     if dotted is not None:
         yield from _member(context, node, dotted)
+        return
+    if node in context.scan.operation_values:
+        yield context.find(
+            node, "operation as a value", "an operation can be called here, or bound to a name and called"
+        )
+    dotted_names = chain(node)
+    if dotted_names is not None and dotted_names[0] == "df" and not context.scan.rebinds_df:
         return
     name, parent = node.attr, context.parent(node)
     called = isinstance(parent, ast.Call) and parent.func is node

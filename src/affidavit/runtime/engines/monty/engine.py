@@ -21,7 +21,7 @@ from affidavit.runtime.engines.cpython.guest.script import compile_script
 from affidavit.runtime.engines.finding import Finding
 from affidavit.runtime.program import CallHandler, Limits, Program, RunOutcome, ScriptError
 
-from ._drive import Drive
+from ._drive import Drive, StoppedError, decoded
 from ._failures import explain, timed_out
 from ._prelude import PRELUDE
 from ._results import plain_value
@@ -106,9 +106,12 @@ class MontyEngine:
             script = rewrite(ast.parse(_normalised(program.source)), program.tree)
         except (SyntaxError, ValueError) as error:
             return RunOutcome(reason="error", error=_not_python(error, program.source))
+        try:
+            inputs = decoded(orjson.dumps(program.inputs))
+        except StoppedError as stopped:
+            return RunOutcome(reason="error", error=stopped.error)
         drive = Drive(program, handler, script.sites)
         try:
-            inputs = {name: values.decode(value) for name, value in program.inputs.items()}
             async with self._pool.checkout(
                 limits={
                     "max_feed_duration_secs": program.limits.cpu_seconds,
@@ -163,6 +166,9 @@ class _Run:
         try:
             await self._prepare(inputs)
             value = await self._drive.feed(self._session, self._script.text)
+        except StoppedError as stopped:
+            self._discard()
+            return self._ended("error", stopped.error)
         except MontyError as error:
             reason, shown = explain(
                 error,
@@ -200,7 +206,7 @@ class _Run:
                 cpu_seconds=seconds,
             )
         try:
-            value, notes = plain_value(raw[0])
+            value, notes = plain_value(*raw)
             encoded = orjson.dumps(values.encode(value))
         except AffidavitError as error:
             return self._ended("error", _of(error), pending, seconds)
