@@ -306,6 +306,14 @@ def test_a_source_above_the_bound_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert (found.analysis.coverage.omitted, found.analysis.coverage.unknown) == (1, 0)
 
 
+def test_what_is_no_part_of_the_artifact_does_not_make_coverage_partial(tmp_path: Path) -> None:
+    files = {"main.js": b"require('dep')", ".git/hooks/x.js": b"require('no')", "latin1.js": b"// \xe9"}
+    found = analyse(write_tree(tmp_path / "app", files), tmp_path / "work")
+    assert found.codes == {".git": "entry-skipped", "latin1.js": "encoding"}
+    coverage = found.analysis.coverage
+    assert (coverage.state, coverage.examined, coverage.omitted, coverage.unknown) == ("complete", 2, 0, 0)
+
+
 def test_bad_entries_of_an_archive_do_not_stop_the_rest(tmp_path: Path) -> None:
     data = b"require('dep')"
     header = {

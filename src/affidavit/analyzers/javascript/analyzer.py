@@ -49,6 +49,7 @@ MAX_LIMITATIONS: Final = 1000
 """Limitations that an analysis lists; the last one says how many more there were."""
 
 _MAX_PACKAGE: Final = 4 << 20
+_HARMLESS: Final = frozenset({"entry-skipped", "encoding"})
 
 
 class JavaScriptAnalyzer:
@@ -300,21 +301,17 @@ class _Run:
 
     def _analysis(self, dataset: Dataset) -> Analysis:
         limitations = sorted(set(self.limitations), key=lambda one: (one.place, one.code, one.message))
-        skipped = sum(one.code in {"entry-skipped", "entry-too-large"} for one in limitations)
-        # What was refused, could not be read or could not be parsed; a wrong encoding alone loses nothing.
-        unknown = {
-            one.place
-            for one in limitations
-            if one.code not in {"entry-skipped", "entry-too-large", "encoding"}
-        }
-        unknown |= {
-            path for path, source in self.sources.items() if source.fault and source.fault.code == "encoding"
-        }
+        # What was refused, could not be read or could not be parsed. A wrong encoding alone loses nothing, and what was
+        # skipped (version control, pipes, replaced members) is no part of the artifact.
+        unknown = {one.place for one in limitations if one.code not in _HARMLESS}
+        unknown |= {path for path, source in self.sources.items() if source.body is None and source.fault}
+        too_large = {one.place for one in limitations if one.code == "entry-too-large"}
+        unknown -= too_large
         coverage = Coverage(
-            state="partial" if skipped or unknown else "complete",
-            selection="all source files",
+            state="partial" if too_large or unknown else "complete",
+            selection="all source files outside of version control",
             examined=sum(source.body is not None for source in self.sources.values()),
-            omitted=skipped,
+            omitted=len(too_large),
             unknown=len(unknown),
             bounds={"entries": MAX_ENTRIES, "source-bytes": MAX_SOURCE},
         )

@@ -209,6 +209,14 @@ def test_more_entries_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch
         listing(tmp_path, archive)
 
 
+def test_entries_that_share_bytes_too_often_are_refused(tmp_path: Path) -> None:
+    data = bytes(1 << 20)
+    files = {f"{n}.js": packed(0, len(data)) for n in range(100)}
+    with pytest.raises(VerificationError, match="104,857,600 bytes in 1,048,576"):
+        listing(tmp_path, asar({"files": files}, data))
+    assert len(listing(tmp_path, asar({"files": dict(list(files.items())[:60])}, data))[0]) == 60
+
+
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as caught:
         AsarContainer(tmp_path / "none.asar")

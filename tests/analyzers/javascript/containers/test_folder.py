@@ -170,6 +170,13 @@ def test_too_many_entries_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     assert caught.value.code == "value-too-large"
 
 
+def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
+    with (tmp_path / "disk.img").open("wb") as file:
+        file.truncate(65 << 30)  # a hole: takes no room
+    with pytest.raises(FailedError, match="68,719,476,736 bytes"):
+        FolderContainer(tmp_path)
+
+
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         FolderContainer(tmp_path / "none")

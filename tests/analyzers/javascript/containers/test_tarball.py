@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from affidavit.analyzers.javascript.containers import tar_stream
+from affidavit.analyzers.javascript.containers import tar_stream, tarball
 from affidavit.analyzers.javascript.containers.entry import read_entry
 from affidavit.analyzers.javascript.containers.opening import reads
 from affidavit.analyzers.javascript.containers.tar_stream import TarStream, looks_like_tar
 from affidavit.analyzers.javascript.containers.tarball import TarballContainer
 from affidavit.analyzers.javascript.containers.tree import Tree
-from affidavit.errors import NotFoundError, VerificationError
+from affidavit.errors import FailedError, NotFoundError, VerificationError
 from tests.analyzers.javascript.builders import TarEntry, tgz, tgz_of
 
 
@@ -227,6 +227,17 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tar_stream, "MAX_ENTRIES", 3)
     with pytest.raises(VerificationError, match="more than 3 members"):
         listing(tmp_path, tgz_of(dict.fromkeys("abcd", b"")))
+
+
+def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: object, /) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tarball.tempfile, "TemporaryFile", lambda **_: Full())  # type: ignore[misc]
+    with pytest.raises(FailedError, match="No space left") as caught:
+        listing(tmp_path, tgz_of({"a.js": b"1"}))
+    assert (caught.value.code, caught.value.retryable) == ("store-full", True)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ PREFIX: Final = 16
 _MAX_JSON: Final = 64 << 20
 _MAX_DEPTH: Final = 128
 _MAX_SIZE: Final = (1 << 53) - 1
+_OVERLAP: Final = 4
+_OVERLAP_FREE: Final = 64 << 20
+"""Entries may share bytes, but not so often that reading them all costs many times the archive."""
 _OFFSET: Final = re.compile(r"[0-9]{1,16}\Z", re.ASCII)
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}\Z", re.ASCII)
 
@@ -161,6 +164,9 @@ class _Reader:
                         pending.append((path, inner, depth + 1))
         if len(self._entries) > MAX_ENTRIES:
             raise damaged("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
+        listed = sum(entry.size for entry in self._entries if entry.path in self._offsets)
+        if listed > _OVERLAP * self._data_size + _OVERLAP_FREE:
+            raise damaged("the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}")
         return Header(
             entries=tuple(sorted(self._entries, key=lambda entry: entry.path)),
             offsets=self._offsets,

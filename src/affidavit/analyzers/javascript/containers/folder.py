@@ -27,6 +27,8 @@ SKIPPED: Final = frozenset({".git", ".hg", ".svn"})
 """Directories of version control: their content changes without the tree changing, and no application reads them."""
 
 _MAX_DEPTH: Final = 256
+_MAX_BYTES: Final = 64 << 30
+"""Bytes below a folder; above it, it is a disk and not an application."""
 
 
 class FolderContainer:
@@ -45,6 +47,7 @@ class FolderContainer:
         self._entries: list[Entry] = []
         self._limitations: list[Limitation] = []
         self._stats: list[tuple[str, int, int, int, int]] = []
+        self._bytes = 0
         try:
             self._walk()
         except BaseException:
@@ -76,10 +79,10 @@ class FolderContainer:
             pending.extend(
                 (join(directory, one.name), depth + 1) for one in found if self._add(directory, one)
             )
-            if depth >= _MAX_DEPTH or len(self._entries) > MAX_ENTRIES:
+            if depth >= _MAX_DEPTH or len(self._stats) > MAX_ENTRIES or self._bytes > _MAX_BYTES:
                 raise FailedError(
                     "value-too-large",
-                    f"the folder has more than {MAX_ENTRIES:,} entries or {_MAX_DEPTH} levels",
+                    f"the folder has more than {MAX_ENTRIES:,} entries, {_MAX_DEPTH} levels or {_MAX_BYTES:,} bytes",
                     hint="mount a folder below it",
                 )
 
@@ -103,9 +106,9 @@ class FolderContainer:
         if found.link is not None:
             self._link(path, directory, found.link)
         elif stat.S_ISREG(mode):
-            self._entries.append(
-                Entry(path=path, kind="file", size=status.st_size, executable=bool(mode & stat.S_IXUSR))
-            )
+            self._bytes += status.st_size
+            executable = bool(mode & stat.S_IXUSR)
+            self._entries.append(Entry(path=path, kind="file", size=status.st_size, executable=executable))
         else:
             self._limitations.append(
                 limitation("entry-skipped", path, "a pipe, socket or device, not a file")

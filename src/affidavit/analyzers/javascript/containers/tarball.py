@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from affidavit.analyzers.javascript.containers.entry import (
     Entry,
@@ -18,7 +18,7 @@ from affidavit.analyzers.javascript.containers.entry import (
 from affidavit.analyzers.javascript.containers.rooted import read_fd
 from affidavit.analyzers.javascript.containers.tar_stream import Member, TarStream
 from affidavit.analyzers.javascript.containers.tree import join
-from affidavit.errors import NotFoundError
+from affidavit.errors import FailedError, NotFoundError
 from affidavit.evidence.record import Limitation
 
 __all__ = ["TarballContainer"]
@@ -34,6 +34,7 @@ class TarballContainer:
     Raises:
         NotFoundError: `artifact-not-found`.
         VerificationError: `artifact-damaged`, naming the offset in the (unpacked) stream.
+        FailedError: `store-full` when there is no room to unpack it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,15 +43,20 @@ class TarballContainer:
         self._found: dict[str, tuple[Entry, int]] = {}
         self._limitations: list[Limitation] = []
         try:
-            with path.open("rb") as source:
+            with _opened(path) as source:
                 self._unpack(TarStream(source))
+            self._spool.flush()
         except OSError as error:
             self.close()
-            raise NotFoundError("artifact-not-found", f"{path}: {error.strerror}") from error
+            raise FailedError(
+                "store-full",
+                f"{path.name} cannot be unpacked into a temporary file: {error.strerror}",
+                hint="free some room where temporary files lie",
+                retryable=True,
+            ) from error
         except BaseException:
             self.close()
             raise
-        self._spool.flush()
         self.format = FORMAT
         self.entries: tuple[Entry, ...] = self._settle()
         self.limitations: tuple[Limitation, ...] = tuple(self._limitations)
@@ -111,6 +117,13 @@ class TarballContainer:
     def close(self) -> None:
         """Release the temporary file. Harmless when repeated."""
         self._spool.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise NotFoundError("artifact-not-found", f"{path}: {error.strerror}") from error
 
 
 def _entry(member: Member) -> Entry:
