@@ -20,6 +20,7 @@ import pydantic_core
 
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces._jsonschema import json_path, resolve
+from affidavit.namespaces._quick import NOT_KNOWN, taker
 from affidavit.namespaces.names import suggestion
 
 __all__ = ["Contract", "Problem", "is_safe_pattern"]
@@ -44,12 +45,13 @@ class Contract:
     repetitions) and on at most 512 characters; the far side asserts the others.
     """
 
-    __slots__ = ("_compiled", "_schema", "_what")
+    __slots__ = ("_compiled", "_quick", "_schema", "_what")
 
     def __init__(self, schema: dict[str, JsonValue] | bool, *, what: str) -> None:
         self._what = what
         self._schema: JsonValue = _with_bytes(schema)
         self._compiled: Any = None
+        self._quick = taker(self._schema)
 
     @property
     def _validator(self) -> Any:
@@ -60,6 +62,13 @@ class Contract:
             # an empty registry: nothing can be looked up elsewhere
             self._compiled = _dialect()(self._schema, registry=library.Registry())
         return self._compiled
+
+    def quick(self, value: Any) -> Any:
+        """A copy of `value` where it plainly is what the schema declares, else `NOT_KNOWN`, which says nothing."""
+        try:
+            return NOT_KNOWN if self._quick is None else self._quick(value)
+        except RecursionError:
+            return NOT_KNOWN
 
     def problem(self, value: Any) -> Problem | None:
         """The most telling disagreement of `value` with the schema, or None."""

@@ -15,6 +15,7 @@ from affidavit.errors import FailedError, UsageError
 from affidavit.evidence.record import Authority, Confidence, JsonValue, Producer
 from affidavit.namespaces._annotator import Annotator
 from affidavit.namespaces._jsonschema import json_path, normalise, resolve
+from affidavit.namespaces._quick import NOT_KNOWN
 from affidavit.namespaces._validation import Contract
 from affidavit.namespaces.names import class_name, identifiers, suggestion
 from affidavit.namespaces.operation import Effect, Operation, Parameter, Reply
@@ -229,6 +230,9 @@ def _parser(
                 hint=suggestion(unknown[0], names, otherwise="It takes"),
                 details={"path": json_path([unknown[0]])},
             )
+        plain = contract.quick(given)
+        if plain is not NOT_KNOWN:
+            return plain
         value = contract.declared(given)
         problem = contract.problem(value)
         if problem is not None:
@@ -253,6 +257,9 @@ def _converter(schema: dict[str, JsonValue] | bool, what: str) -> Callable[[Any]
     contract = Contract(schema, what=f"the result of {what}")
 
     def convert(value: Any) -> Any:
+        plain = contract.quick(value)
+        if plain is not NOT_KNOWN:
+            return plain
         result = contract.declared(value)
         problem = contract.problem(result)
         if problem is not None:
