@@ -97,7 +97,7 @@ class JavaScriptAnalyzer:
             run.parse(self._processes, self._allowance)
             _check_unchanged(artifact)
             run.check_content()
-            return run.write()
+            return run.finish()
 
 
 def _check_unchanged(artifact: Artifact) -> None:
@@ -115,10 +115,11 @@ def _changed(artifact: Artifact) -> FailedError:
 
 @dataclass(slots=True)
 class _Source:
-    """A source file on its way: what it is, and its encoded facts or why there are none."""
+    """A source file on its way: what it is, and its encoded facts (emptied once written) or why there are none."""
 
     entry: Entry
     language: LanguageName
+    settled: bool = False
     body: bytes | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
     fault: Limitation | None = None
@@ -133,6 +134,7 @@ class _Run:
     facts: FactFileWriter
     progress: Progress
     tree: Tree = field(init=False)
+    dataset: Dataset = field(init=False)
     contents: dict[str, Content] = field(default_factory=dict[str, Content])
     links: dict[str, str | None] = field(default_factory=dict[str, str | None])
     sources: dict[str, _Source] = field(default_factory=dict[str, _Source])
@@ -143,6 +145,9 @@ class _Run:
         from affidavit.analyzers.javascript.languages import language_of
 
         self.tree = Tree(self.container.entries)
+        self.dataset = Dataset(
+            self.artifact.subject.digest, Resolver(self.tree, self._read_package), self.facts
+        )
         self.limitations.extend(self.container.limitations)
         for entry in self.container.entries:
             if entry.kind == "link":
@@ -156,9 +161,13 @@ class _Run:
                     self._keep(entry, examine(self.container, entry))
                 else:
                     self.sources[entry.path] = _Source(entry, language)
+                self.dataset.expect(entry.path, "javascript-module" if language else kind_of(entry.path))
 
     def parse(self, processes: int | None, allowance: Allowance | None) -> None:
-        """Parse every source file in other processes."""
+        """Parse every source file in other processes, and meanwhile resolve and write what they found.
+
+        References are written by path, whatever the order in which the processes are done.
+        """
         from affidavit.analyzers.javascript.languages import LANGUAGES
 
         sources = list(self.sources.values())
@@ -173,10 +182,23 @@ class _Run:
         ]
         self.progress(0, len(sources), "parsing")
         with closing(parse_all(jobs, processes=processes, allowance=allowance)) as outcomes:
+            written = 0
             for done, outcome in enumerate(outcomes, 1):
                 self._settle(sources[outcome.index], outcome)
+                written = self._write_settled(sources, written)
                 self.progress(done, len(sources), "parsing")
+        self._write_settled(sources, written)
         self.progress(len(sources), len(sources), "parsing")
+
+    def _write_settled(self, sources: list[_Source], written: int) -> int:
+        """Write the references of the files whose turn has come; how many files that makes."""
+        while written < len(sources) and sources[written].settled:
+            source = sources[written]
+            if source.body is not None:
+                self.dataset.add_references(source.entry.path, decode(source.body))
+                source.body = b""
+            written += 1
+        return written
 
     def _load(self, source: _Source) -> bytes | None:
         data, content = load(self.container, source.entry, limit=MAX_SOURCE)
@@ -184,6 +206,7 @@ class _Run:
             self._keep(source.entry, content)
         if data is None:
             source.fault = content.fault
+            source.settled = True
         return data
 
     def _keep(self, entry: Entry, content: Content) -> None:
@@ -207,6 +230,7 @@ class _Run:
             source.fault = limitation("parse-timed-out", path, outcome.reason)
         else:
             source.fault = limitation("parse-failed", path, outcome.reason)
+        source.settled = True
         self._note(source.fault)
 
     def _accept(self, source: _Source, report: FileReport, body: bytes) -> None:
@@ -216,7 +240,7 @@ class _Run:
                 "encoding", path, "UTF-16, which no JavaScript engine loads as a module"
             )
             return
-        # Sites are decoded again when they are written: encoded they take a tenth of the room.
+        # Sites are decoded again when they are written: until then they take a tenth of the room encoded.
         source.body = body
         source.problems = report.problems
         if report.encoding == "invalid":
@@ -240,16 +264,12 @@ class _Run:
         if manifest_digest(self.container, contents) != self.artifact.subject.digest:
             raise _changed(self.artifact)
 
-    def write(self) -> Analysis:
-        """Resolve, count and write the rows; they come in the same order whatever the order of parsing."""
-        dataset = Dataset(self.artifact.subject.digest, Resolver(self.tree, self._read_package), self.facts)
+    def finish(self) -> Analysis:
+        """Write the rows of files and modules, and say what was examined."""
         for entry in self.container.entries:
-            dataset.add_file(self._file_row(entry), self._state(entry.path))
-        for path, source in self.sources.items():
-            if source.body is not None:
-                dataset.add_references(path, decode(source.body))
-        dataset.finish()
-        return self._analysis(dataset)
+            self.dataset.add_file(self._file_row(entry), self._state(entry.path))
+        self.dataset.finish()
+        return self._analysis()
 
     def _read_package(self, path: str) -> dict[str, Any]:
         try:
@@ -299,7 +319,7 @@ class _Run:
             "problems": problems_of(source.problems) if source else [],
         }
 
-    def _analysis(self, dataset: Dataset) -> Analysis:
+    def _analysis(self) -> Analysis:
         limitations = sorted(set(self.limitations), key=lambda one: (one.place, one.code, one.message))
         # What was refused, could not be read or could not be parsed. A wrong encoding alone loses nothing, and what was
         # skipped (version control, pipes, replaced members) is no part of the artifact.
@@ -320,8 +340,8 @@ class _Run:
             "entries": len(self.container.entries),
             "bytes": sum(entry.size for entry in self.container.entries),
             "sources": len(self.sources),
-            "modules": dataset.modules,
-            "references": dataset.references,
+            "modules": self.dataset.modules,
+            "references": self.dataset.references,
             "decoders": dict(DECODERS),
         }
         return Analysis(summary=summary, coverage=coverage, limitations=_bounded(limitations))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
-from affidavit.analyzers.javascript.containers.content import kind_of
+from affidavit.analyzers.javascript.containers.content import FileKind, kind_of
 from affidavit.analyzers.javascript.resolution.resolver import PROVIDED, Resolution, Resolver
 from affidavit.analyzers.javascript.resolution.specifier import parse_specifier, shorten
 from affidavit.analyzers.javascript.rows import (
@@ -100,17 +100,18 @@ class Dataset:
         self.references = 0
         self.modules = 0
 
+    def expect(self, path: str, kind: FileKind) -> None:
+        """Make a file known, so that references can lead to it. All files come before all references."""
+        self._present[path] = self._make(path, cast(ModuleKind, kind), "present", path)
+
     def add_file(self, row: FilesItem, state: SourceState) -> None:
-        """Write one row of `files`; a module of its own unless it is an asset, a link or a directory."""
+        """Write one row of `files`, once how far it could be read is known."""
         item = cast(dict[str, Any], row)
         projection = {name: value for name, value in item.items() if name != "problems"}
         self._facts.add("files", projection, item if row["problems"] else None)
-        kind = row["kind"]
-        if kind in {"link", "directory"}:
-            return
-        module = self._make(row["path"], cast(ModuleKind, kind), "present", row["path"])
-        module.basis.add(("artifact-bytes", state, "observed"))
-        self._present[row["path"]] = module
+        module = self._present.get(row["path"])
+        if module is not None:
+            module.basis.add(("artifact-bytes", state, "observed"))
 
     def add_references(self, path: str, report: FileReport) -> None:
         """Resolve the sites of one file and write its rows of `references`. Files are to come in order of path."""

@@ -32,7 +32,9 @@ _AHEAD: Final = 64 << 10
 """Bytes that may wait in a process behind the file that it reads."""
 _AT_ONCE: Final = 4608 << 10
 """Bytes of source in all processes together, but for one larger file alone: a tree takes about 60 times its source."""
-_SMALL: Final = 192 << 10
+_LARGE: Final = 128 << 10
+"""Files above it go first, so that none is begun last and alone."""
+_LITTLE: Final = 192 << 10
 """Below this a second process costs more than it brings."""
 _PIPE: Final = 256 << 10
 _LARGEST_ANSWER: Final = 1 << 30
@@ -120,7 +122,7 @@ class _Process:
 def parse_all(
     jobs: Sequence[Job], *, processes: int | None = None, allowance: Allowance | None = None
 ) -> Generator[Outcome]:
-    """Parse files in parallel, large ones first; outcomes come in no particular order.
+    """Parse files in parallel: large ones first, by size, then the others about in the order of their places.
 
     Args:
         jobs: the files.
@@ -133,7 +135,7 @@ def parse_all(
     if not jobs:
         return
     work = sum(job.size for job in jobs)
-    count = processes or (1 if work < _SMALL else min(8, len(jobs), os.cpu_count() or 1))
+    count = processes or (1 if work < _LITTLE else min(8, len(jobs), os.cpu_count() or 1))
     pool = _Pool(jobs, count, allowance or Allowance())
     try:
         yield from pool.run()
@@ -143,7 +145,9 @@ def parse_all(
 
 class _Pool:
     def __init__(self, jobs: Sequence[Job], count: int, allowance: Allowance) -> None:
-        self._waiting = deque(sorted(jobs, key=lambda job: (-job.size, job.index)))
+        large = (job for job in jobs if job.size > _LARGE)
+        self._large = deque(sorted(large, key=lambda job: (-job.size, job.index)))
+        self._small = deque(job for job in jobs if job.size <= _LARGE)
         self._again: deque[_Sent] = deque()
         self._allowance = allowance
         self._count = count
@@ -152,7 +156,7 @@ class _Pool:
         self._errors = tempfile.TemporaryFile(prefix="affidavit-")  # noqa: SIM115 - closed by close()
 
     def run(self) -> Generator[Outcome]:
-        while self._waiting or self._again or any(process.sent for process in self._processes):
+        while self._unsent() or any(process.sent for process in self._processes):
             self._feed()
             if not any(process.sent for process in self._processes):
                 continue
@@ -165,6 +169,9 @@ class _Pool:
                 if events & selectors.EVENT_READ:
                     yield from self._read(process)
             yield from self._expire()
+
+    def _unsent(self) -> int:
+        return len(self._large) + len(self._small) + len(self._again)
 
     def close(self) -> None:
         for process in list(self._processes):
@@ -208,35 +215,31 @@ class _Pool:
     # sending
 
     def _feed(self) -> None:
-        while len(self._processes) < min(self._count, len(self._waiting) + len(self._again)):
+        while len(self._processes) < min(self._count, self._unsent()):
             self._start()
         for process in sorted(self._processes, key=lambda one: one.load):
             while (one := self._next(process)) is not None:
                 self._send(process, one)
 
     def _next(self, process: _Process) -> _Sent | None:
-        """The next file for a process: the largest that there is room for, then the smallest."""
+        """The next file for a process: the largest that there is room for, else the next small one."""
         if self._again:
             # A file that ended its process is tried alone, so that it cannot be blamed for another.
             return self._again.popleft() if not process.sent else None
-        busy = sum(one.load for one in self._processes)
-        while self._waiting:
-            if not process.sent and (not busy or busy + self._waiting[0].size <= _AT_ONCE):
-                job = self._waiting.popleft()
-            elif self._fits(process, self._waiting[-1].size, busy):
-                job = self._waiting.pop()
-            else:
-                return None
+        while (queue := self._queue_for(process)) is not None:
+            job = queue.popleft()
             data = job.load()
             if data is not None:
                 return _Sent(job, data, 0)
         return None
 
-    @staticmethod
-    def _fits(process: _Process, size: int, busy: int) -> bool:
-        if busy + size > _AT_ONCE:
-            return False
-        return not process.sent or process.load + size <= _AHEAD
+    def _queue_for(self, process: _Process) -> deque[Job] | None:
+        busy = sum(one.load for one in self._processes)
+        if self._large and not process.sent and (not busy or busy + self._large[0].size <= _AT_ONCE):
+            return self._large
+        if self._small and busy + self._small[0].size <= _AT_ONCE:
+            return self._small if not process.sent or process.load + self._small[0].size <= _AHEAD else None
+        return None
 
     def _send(self, process: _Process, one: _Sent) -> None:
         if not process.sent:
@@ -316,7 +319,7 @@ class _Pool:
             return
         first, *rest = sent
         # The files behind the first were not begun: they go back in their order.
-        self._waiting.extendleft(one.job for one in reversed(rest) if not one.attempts)
+        self._small.extendleft(one.job for one in reversed(rest) if not one.attempts)
         if timed_out:
             yield Outcome(first.job.index, "timed-out", b"", reason)
         elif first.attempts:
