@@ -5,7 +5,7 @@ It runs less than Python. What it cannot run, or would do differently from Pytho
 
 from __future__ import annotations
 
-from .engine import MontyEngine
-from .unsupported import Unsupported, unsupported
+from affidavit.runtime.engines.monty.engine import MontyEngine
+from affidavit.runtime.engines.monty.unsupported import Unsupported, unsupported
 
 __all__ = ["MontyEngine", "Unsupported", "unsupported"]

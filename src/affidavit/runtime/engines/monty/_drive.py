@@ -13,7 +13,7 @@ from pydantic_monty import (
     AsyncFunctionSnapshot,
     AsyncFutureSnapshot,
     AsyncMontySession,
-    AsyncNameLookupSnapshot,
+    AsyncSnapshot,
     ExternalException,
     ExternalReturnValue,
     MontyComplete,
@@ -23,6 +23,9 @@ from pydantic_monty import (
 from affidavit.errors import AffidavitError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.monty._clock import Clock
+from affidavit.runtime.engines.monty._results import read_refusal
+from affidavit.runtime.engines.monty._rewrite import Place
 from affidavit.runtime.program import (
     CallFailed,
     CallHandler,
@@ -33,17 +36,13 @@ from affidavit.runtime.program import (
     ScriptError,
 )
 
-from ._clock import Clock
-from ._results import read_refusal
-from ._rewrite import Place
-
 __all__ = ["Drive", "Output", "StoppedError", "decoded"]
 
 _STRANGE = {b'"$uuid"': "UUID", b'"$text': "text with lone surrogates"}
 
 
 # Calls beyond the budget that are answered before the run is ended.
-_REFUSALS = 10_000
+_REFUSALS = 1_000
 
 
 class StoppedError(Exception):
@@ -134,7 +133,7 @@ class Drive:
             raise
 
     async def _feed(self, session: AsyncMontySession, code: str, inputs: Mapping[str, Any] | None) -> Any:
-        snapshot = await session.feed_start(
+        snapshot: AsyncSnapshot = await session.feed_start(
             code,
             inputs=dict(inputs) if inputs else None,
             external_lookup=self.functions(),
@@ -144,18 +143,17 @@ class Drive:
         while not isinstance(snapshot, MontyComplete):
             if self._stop is not None:
                 raise self._stop
-            match snapshot:
-                case AsyncFunctionSnapshot():
-                    snapshot = await self._function(snapshot)
-                case AsyncFutureSnapshot():
-                    snapshot = await self._settle(snapshot)
-                case AsyncNameLookupSnapshot():
-                    snapshot = await snapshot.resume_auto()
+            if isinstance(snapshot, AsyncFunctionSnapshot):
+                snapshot = await self._function(snapshot)
+            elif isinstance(snapshot, AsyncFutureSnapshot):
+                snapshot = await self._settle(snapshot)
+            else:
+                snapshot = await snapshot.resume_auto()
         if self._stop is not None:
             raise self._stop
         return snapshot.output
 
-    async def _function(self, snapshot: AsyncFunctionSnapshot) -> Any:
+    async def _function(self, snapshot: AsyncFunctionSnapshot) -> AsyncSnapshot:
         name = str(snapshot.function_name)
         if name == "_affidavit_sync":
             return await self._answer(snapshot)
@@ -169,14 +167,16 @@ class Drive:
         task.add_done_callback(lambda _: self._ended.put_nowait(call_id))
         return await snapshot.resume({"future": ...})
 
-    async def _answer(self, snapshot: AsyncFunctionSnapshot) -> Any:
+    async def _answer(self, snapshot: AsyncFunctionSnapshot) -> AsyncSnapshot:
         """Make a call that the script does not await."""
         return await snapshot.resume(await _settled(self.call(*snapshot.args)))
 
-    async def _settle(self, snapshot: AsyncFutureSnapshot) -> Any:
-        """Hand over one finished call, in the order of their ends, so that the script resumes as under asyncio."""
-        call_id = await self._ended.get()
-        return await snapshot.resume({call_id: await self._waiting.pop(call_id)})
+    async def _settle(self, snapshot: AsyncFutureSnapshot) -> AsyncSnapshot:
+        """Hand over what has ended, in the order of the ends, so that the script resumes as under asyncio."""
+        ended = [await self._ended.get()]
+        while not self._ended.empty():
+            ended.append(self._ended.get_nowait())
+        return await snapshot.resume({call_id: await self._waiting.pop(call_id) for call_id in ended})
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
@@ -231,7 +231,9 @@ class Drive:
         if self._calls <= self._limits.calls:
             return
         if self._calls > self._limits.calls + _REFUSALS:
-            message = f"the script kept calling after its budget of {self._limits.calls} calls was spent, and was stopped"
+            message = (
+                f"the script kept calling after its {self._limits.calls} calls were spent, and was stopped"
+            )
             hint = "stop when df.Error says budget-exceeded"
             self._stop = StoppedError(
                 ScriptError(code="budget-exceeded", type="df.Error", message=message, hint=hint)

@@ -14,10 +14,9 @@ from pydantic_monty import (
     MontySyntaxError,
 )
 
+from affidavit.runtime.engines.monty._results import Refusal, read_refusal
+from affidavit.runtime.engines.monty._rewrite import Origins, Place, Rewritten
 from affidavit.runtime.program import CallFailed, Limits, Reason, ScriptError
-
-from ._results import Refusal, read_refusal
-from ._rewrite import Origins, Place, Rewritten
 
 __all__ = ["explain", "timed_out"]
 

@@ -1,7 +1,7 @@
-"""Regular expressions for monty's engine: the same pattern, with Python's idea of word and space characters.
+r"""Regular expressions for monty's engine: the same pattern, with Python's idea of word and space characters.
 
-Both engines read `\\w`, `\\b` and `\\s`, and differ in what they mean: Python counts `½` as a word character and a combining
-accent not, and separators like `\\x1c` as space.
+Both engines read `\w`, `\b` and `\s`, and differ in what they mean: Python counts `½` as a word character and a
+combining accent not, and separators like `\x1c` as space.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias, cast
 from pydantic_monty import MontyClassProxy
 
 from affidavit.evidence import values
-
-from ._prelude import REFUSAL
+from affidavit.runtime.engines.monty._prelude import REFUSAL
 
 __all__ = ["Refusal", "plain_value", "read_refusal"]
 
@@ -78,7 +77,7 @@ def _rebuilt(raw: Any, place: _Steps, names: dict[_Steps, str]) -> Any:
     if isinstance(raw, MontyClassProxy):
         fields = {name: _rebuilt(value, (*place, name), names) for name, value in raw.attributes.items()}
         return make_dataclass(raw.name, [(name, Any) for name in fields])(**fields)
-    kind = type(raw)
+    kind: type[Any] = type(raw)  # pyright: ignore[reportUnknownVariableType]
     if kind is dict:
         mapping = cast("dict[Any, Any]", raw)
         made = {key: _rebuilt(value, (*place, key), names) for key, value in mapping.items()}

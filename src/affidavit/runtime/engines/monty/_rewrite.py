@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from affidavit.evidence.record import JsonValue
-
-from ._nodes import call, read, stored
-from ._regex import translate
-from ._scan import Place, Scan, call_place, chain
-from ._value import give_value
+from affidavit.runtime.engines.monty._nodes import call, read, stored
+from affidavit.runtime.engines.monty._regex import translate
+from affidavit.runtime.engines.monty._value import give_value
+from affidavit.runtime.engines.monty.scan import Place, Scan, call_place, chain
 
 __all__ = ["Origins", "Place", "Rewritten", "rewrite"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from ._nodes import call, read, stored
-from ._scan import Function, Scan
+from affidavit.runtime.engines.monty._nodes import call, read, stored
+from affidavit.runtime.engines.monty.scan import Function, Scan
 
 __all__ = ["give_value"]
 

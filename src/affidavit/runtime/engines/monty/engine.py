@@ -19,14 +19,13 @@ from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.cpython.guest.script import compile_script
 from affidavit.runtime.engines.finding import Finding
+from affidavit.runtime.engines.monty._drive import Drive, StoppedError, decoded
+from affidavit.runtime.engines.monty._failures import explain, timed_out
+from affidavit.runtime.engines.monty._prelude import PRELUDE
+from affidavit.runtime.engines.monty._results import plain_value
+from affidavit.runtime.engines.monty._rewrite import Rewritten, rewrite
+from affidavit.runtime.engines.monty.unsupported import Unsupported, unsupported
 from affidavit.runtime.program import CallHandler, Limits, Program, RunOutcome, ScriptError
-
-from ._drive import Drive, StoppedError, decoded
-from ._failures import explain, timed_out
-from ._prelude import PRELUDE
-from ._results import plain_value
-from ._rewrite import Place, Rewritten, rewrite
-from .unsupported import Unsupported, unsupported
 
 __all__ = ["MontyEngine"]
 
@@ -153,8 +152,9 @@ class _Run:
 
     async def outcome(self, inputs: Mapping[str, Any]) -> RunOutcome:
         limits = self._program.limits
+        deadline = asyncio.timeout(limits.wall_seconds)
         try:
-            async with asyncio.timeout(limits.wall_seconds) as deadline:
+            async with deadline:
                 return await self._attempt(inputs)
         except TimeoutError:
             if not deadline.expired():
@@ -225,9 +225,11 @@ class _Run:
 
     async def _account(self) -> tuple[tuple[tuple[str, int], ...], float]:
         """The calls that were made and never awaited, and the time spent executing, in seconds."""
-        pending, seconds = await self._drive.feed(self._session, "_affidavit_ended()")
-        sites: Sequence[Place] = self._script.sites
-        return tuple((path, sites[site].line) for path, site in pending), seconds
+        ended: tuple[list[tuple[str, int]], float] = await self._drive.feed(
+            self._session, "_affidavit_ended()"
+        )
+        pending, seconds = ended
+        return tuple((path, self._script.sites[site].line) for path, site in pending), seconds
 
     def _ended(
         self,

@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from affidavit.evidence.record import JsonValue
-
-from . import _rules_lazy, _rules_names, _rules_order, _rules_regex, _rules_syntax
-from ._context import Context, Unsupported
-from ._rewrite import rewrite
+from affidavit.runtime.engines.monty._rewrite import rewrite
+from affidavit.runtime.engines.monty.rules import calls, lazy, names, order, regex, syntax
+from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
 
 __all__ = ["Unsupported", "unsupported"]
 
 _Rule: TypeAlias = Callable[[Context, ast.AST], Iterator[Unsupported]]
 
 _RULES: tuple[_Rule, ...] = (
-    _rules_syntax.check,
-    _rules_names.check,
-    _rules_lazy.check,
-    _rules_order.check,
-    _rules_regex.check,
+    syntax.check,
+    names.check,
+    calls.check,
+    lazy.check,
+    order.check,
+    regex.check,
 )
 
 

@@ -9,18 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ._context import Context, Unsupported
-from ._tables import CONSUMERS, MUTATORS
+from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
+from affidavit.runtime.engines.monty.rules.tables import CONSUMERS, MUTATORS, PURE
 
 __all__ = ["check"]
 
 _EAGER = ("map", "filter", "zip", "enumerate", "reversed")
 _ENDLESS = ("itertools.count", "itertools.cycle", "itertools.repeat")
 _CONSUMING_MODULES = ("collections.", "itertools.chain", "math.", "functools.reduce", "statistics.")
-_PURE = frozenset(
-    "abs bool bytes chr dict divmod enumerate float format frozenset getattr hasattr hex int isinstance len list max min "
-    "oct ord bin pow range repr reversed round set sorted str sum tuple type zip map filter any all".split()
-)
 _STOPPING = ("any", "all")
 
 
@@ -104,7 +100,7 @@ def _pure(context: Context, node: ast.AST) -> bool:
             if called is None:
                 if not isinstance(inner.func, ast.Attribute) or inner.func.attr in MUTATORS:
                     return False
-            elif called not in _PURE and not called.startswith(
+            elif called not in PURE and not called.startswith(
                 ("math.", "os.path.", "re.", "json.", "itertools.")
             ):
                 return False
@@ -116,7 +112,7 @@ def _pure_callable(context: Context, call: ast.Call) -> bool:
     if context.called(call) not in ("map", "filter") or not call.args:
         return True
     function = call.args[0]
-    return isinstance(function, ast.Lambda | ast.Constant) or (context.builtin(function) or "") in _PURE
+    return isinstance(function, ast.Lambda | ast.Constant) or (context.builtin(function) or "") in PURE
 
 
 def _endless(context: Context, node: ast.Call, called: str) -> Iterator[Unsupported]:

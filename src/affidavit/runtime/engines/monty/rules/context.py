@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from affidavit.evidence.record import JsonValue
-
-from ._scan import Scan, bound_names
+from affidavit.runtime.engines.monty.scan import Scan, bound_names
 
 __all__ = ["Context", "Unsupported"]
 

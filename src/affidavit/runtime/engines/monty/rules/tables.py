@@ -15,6 +15,7 @@ __all__ = [
     "MODULES",
     "MUTATORS",
     "ORDERLESS",
+    "PURE",
     "REFUSED_BUILTINS",
     "SET_METHODS",
 ]
@@ -146,13 +147,20 @@ CONSUMERS: Final = _words(
     "list tuple set frozenset dict sorted sum min max any all Counter deque len enumerate zip map filter"
 )
 
+# Builtins that do nothing but give a value.
+PURE: Final = _words(
+    "abs bool bytes chr dict divmod enumerate float format frozenset getattr hasattr hex int isinstance len list max "
+    "min oct ord bin pow range repr reversed round set sorted str sum tuple type zip map filter any all"
+)
+
 # Builtins whose result does not depend on the order of what they are given.
 ORDERLESS: Final = _words("sorted set frozenset sum min max any all len Counter")
 
 SET_METHODS: Final = _words("union intersection difference symmetric_difference")
 
 MUTATORS: Final = _words(
-    "append appendleft add insert extend extendleft pop popleft popitem remove discard clear update setdefault sort reverse rotate"
+    "append appendleft add insert extend extendleft pop popleft popitem remove discard clear update setdefault sort "
+    "reverse rotate"
 )
 
 CODECS: Final = _words("utf-8 utf8 utf_8 UTF-8 ascii us-ascii")

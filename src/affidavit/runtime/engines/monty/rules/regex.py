@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, cast
 
-from ._context import Context, Unsupported
+from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
 
 __all__ = ["check"]
 
@@ -52,9 +52,12 @@ def _attribute(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
     if context.scan.module_of(node) in _FLAGS:
         if not isinstance(parent, ast.Call | ast.keyword | ast.BinOp):
             yield context.find(node, "regular expression flag", "a flag is a plain number here")
-    elif node.attr in ("pattern", "flags", "string") and "re" in context.scan.imported.values():
-        if node.attr not in context.stored:
-            yield context.find(node, "compiled pattern", f"{node.attr} of a pattern or match differs here")
+    elif (
+        node.attr in ("pattern", "flags", "string")
+        and "re" in context.scan.imported.values()
+        and node.attr not in context.stored
+    ):
+        yield context.find(node, "compiled pattern", f"{node.attr} of a pattern or match differs here")
 
 
 def _problem(pattern: str, function: str) -> str | None:
@@ -78,7 +81,8 @@ def _items(parsed: Any) -> Iterator[Any]:
     """Every operation of a parsed pattern, at any depth."""
     for operation, argument in parsed:
         yield str(operation), argument
-        for inner in argument if isinstance(argument, tuple) else ():
+        parts = cast("tuple[Any, ...]", argument if isinstance(argument, tuple) else ())
+        for inner in parts:
             if hasattr(inner, "getwidth"):
                 yield from _items(inner)
             elif isinstance(inner, list):

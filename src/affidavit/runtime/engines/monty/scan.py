@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from affidavit.evidence.record import JsonValue
 
@@ -150,12 +150,17 @@ class Scan:
         if not isinstance(node, ast.Call) or self.rebinds_df:
             return False
         names = chain(node.func) or []
-        leaf = self._tree.get(names[1]) if len(names) == 2 and names[0] == "df" else None
-        return isinstance(leaf, dict) and leaf.get("kind") == "sync"
+        leaf: Any = self._tree.get(names[1]) if len(names) == 2 and names[0] == "df" else None
+        return isinstance(leaf, dict) and cast("dict[str, Any]", leaf).get("kind") == "sync"
 
     def is_exit(self, node: ast.expr | None) -> bool:
         """Whether an expression is the builtin `SystemExit`."""
         return isinstance(node, ast.Name) and node.id == "SystemExit" and node.id not in self.bound
+
+    def is_below_df(self, node: ast.expr) -> bool:
+        """Whether an expression is a chain of names from the namespace `df`."""
+        names = chain(node)
+        return names is not None and names[0] == "df" and not self.rebinds_df
 
     def is_error(self, function: ast.expr) -> bool:
         """Whether an expression is `df.Error`."""

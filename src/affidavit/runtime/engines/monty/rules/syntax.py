@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ._context import Context, Unsupported
-from ._tables import DUNDER_METHODS
+from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
+from affidavit.runtime.engines.monty.rules.tables import DUNDER_METHODS
 
 __all__ = ["check"]
 

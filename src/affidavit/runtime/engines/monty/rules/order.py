@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ._context import Context, Unsupported
-from ._tables import ORDERLESS, SET_METHODS
+from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
+from affidavit.runtime.engines.monty.rules.tables import ORDERLESS, SET_METHODS
 
 __all__ = ["check"]
 
@@ -126,29 +126,26 @@ def _named_set(context: Context, name: str, seen: set[str]) -> bool:
     if name in seen:
         return False
     below = seen | {name}
-    for node in context.nodes:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                if any(_is_named(target, name) for target in targets) and _is_set(context, value, below):
-                    return True
-            case ast.AnnAssign(target=target, annotation=annotation):
-                if _is_named(target, name) and _says_set(annotation):
-                    return True
-            case ast.arg(arg=argument, annotation=ast.expr() as annotation):
-                if argument == name and _says_set(annotation):
-                    return True
-            case ast.NamedExpr(target=target, value=value):
-                if _is_named(target, name) and _is_set(context, value, below):
-                    return True
-            case ast.For(target=target, iter=iterated) | ast.comprehension(target=target, iter=iterated):
-                if _item_is_set(context, target, iterated, name):
-                    return True
-            case ast.Call():
-                if _passes_set(context, node, name, below):
-                    return True
-            case _:
-                pass
-    return False
+    return any(_binds_set(context, node, name, below) for node in context.nodes)
+
+
+def _binds_set(context: Context, node: ast.AST, name: str, seen: set[str]) -> bool:
+    """Whether one node gives a name a set."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return any(_is_named(target, name) for target in targets) and _is_set(context, value, seen)
+        case ast.AnnAssign(target=target, annotation=annotation):
+            return _is_named(target, name) and _says_set(annotation)
+        case ast.arg(arg=argument, annotation=ast.expr() as annotation):
+            return argument == name and _says_set(annotation)
+        case ast.NamedExpr(target=target, value=value):
+            return _is_named(target, name) and _is_set(context, value, seen)
+        case ast.For(target=target, iter=iterated) | ast.comprehension(target=target, iter=iterated):
+            return _item_is_set(context, target, iterated, name)
+        case ast.Call():
+            return _passes_set(context, node, name, seen)
+        case _:
+            return False
 
 
 def _is_named(node: ast.expr, name: str) -> bool:

@@ -1,0 +1,1 @@
+"""What monty does differently from Python, one module for each kind of difference."""
