@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
@@ -38,7 +39,7 @@ __all__ = ["Conversation"]
 _CHUNK: Final = 1 << 18
 _OVERHEAD: Final = 1 << 20  # of a last frame beside its value
 _CALL_OVERHEAD: Final = 1 << 16  # of a call beside its arguments; the child refuses larger ones itself
-_POLL_SECONDS: Final = 0.25
+_POLL_SECONDS: Final = 0.1
 _DYING_SECONDS: Final = 2.0
 _BUSY: Final = 1024  # calls under way at which no more are read
 _BACKLOG: Final = 32 << 20  # unsent bytes at which no more are read
@@ -118,7 +119,7 @@ class Conversation:
             "argument_bytes": limits.argument_bytes,
             "result_bytes": limits.result_bytes,
         }
-        parts = [orjson.dumps(header), orjson.dumps(program.tree), orjson.dumps(program.inputs)]
+        parts = [json.dumps(header).encode(), orjson.dumps(program.tree), orjson.dumps(program.inputs)]
         self._post(PROGRAM, SECTIONS.pack(*map(len, parts)) + b"".join(parts))
         self._flush()
 
@@ -258,7 +259,9 @@ class Conversation:
                 "retryable": result.retryable,
                 "details": dict(result.details),
             }
-            self._post(FAILED, SETTLED.pack(number, result.completed) + orjson.dumps(told))
+            self._post(
+                FAILED, SETTLED.pack(number, result.completed) + json.dumps(told, default=str).encode()
+            )
         if self._reading or self._flushing:
             return
         if len(self._tasks) <= 1:

@@ -55,7 +55,9 @@ def read_call(body: bytes | bytearray) -> tuple[int, ScriptCall]:
         raise ViolationError("a call of another form")
     if not (0 <= number < _LINES and 0 <= line < _LINES and 0 <= column < _LINES and 0 <= iteration < _LINES):
         raise ViolationError("a number out of range")
-    return number, ScriptCall(path=path, arguments=cast("dict[str, Any]", arguments), line=line, column=column, iteration=iteration)
+    return number, ScriptCall(
+        path=path, arguments=cast("dict[str, Any]", arguments), line=line, column=column, iteration=iteration
+    )
 
 
 def read_done(body: bytes | bytearray, paths: frozenset[str]) -> Done:

@@ -15,6 +15,7 @@ import concurrent.futures._base
 import ctypes
 import datetime as dt
 import gc
+import math
 import os
 import random
 import sys
@@ -26,6 +27,7 @@ from typing import Any, Final
 
 __all__ = ["Clock"]
 
+_SECOND: Final = 1_000_000_000  # an integer: dividing by it rounds once
 _TICK: Final = 1_000  # nanoseconds by which a monotonic reading moves on
 _PATIENCE: Final = 1_000  # readings of the wall clock that stands still
 _NUDGE: Final = 1_000_000  # nanoseconds by which each further one moves it
@@ -43,14 +45,12 @@ class Clock:
 
     def advance_to(self, seconds: float) -> None:
         """Move on to a moment, never back."""
-        moment = round(seconds * 1e9)
+        self._move(_nanoseconds(seconds))
+
+    def _move(self, moment: int) -> None:
         if moment > self._now:
             self._now = moment
             self._readings = 0
-
-    def seconds(self) -> float:
-        """The moment, without counting as a reading."""
-        return self._now / 1e9
 
     def patch(self) -> None:
         """Put this clock and its entropy in place of the real ones, in this process and those forked from it."""
@@ -62,7 +62,7 @@ class Clock:
 
     def start(self, seconds: float, seed: int) -> None:
         """Freeze the clocks at a moment and seed the sources of chance."""
-        self._start = self._now = round(seconds * 1e9)
+        self._start = self._now = _nanoseconds(seconds)
         self._ticks = self._readings = 0
         self._entropy.seed(f"affidavit entropy {seed}")
         random.seed(seed)
@@ -77,7 +77,7 @@ class Clock:
 
     def _steady(self) -> int:
         self._ticks += _TICK
-        return 1_000_000_000 + self._now - self._start + self._ticks
+        return _SECOND + self._now - self._start + self._ticks
 
     # ---- patches ----
 
@@ -85,7 +85,7 @@ class Clock:
         wall, steady = self._wall, self._steady
 
         def function(reading: Callable[[], int], *, whole: bool) -> Callable[[], float]:
-            return (lambda: reading() + 0) if whole else (lambda: reading() / 1e9)
+            return (lambda: reading() + 0) if whole else (lambda: reading() / _SECOND)
 
         real = types.ModuleType("time")
         vars(real).update(vars(time))
@@ -106,7 +106,7 @@ class Clock:
             real: Callable[[float], Any] = getattr(time, name)
 
             def convert(seconds: float | None = None, /) -> Any:
-                return real(wall() / 1e9 if seconds is None else seconds)
+                return real(wall() / _SECOND if seconds is None else seconds)
 
             _replace(time, name, convert)
 
@@ -156,15 +156,14 @@ class Clock:
         clock = self
 
         def sleep(seconds: float, /) -> None:
-            end = clock.seconds() + seconds
+            end = clock._now + _nanoseconds(seconds)
             real_sleep(seconds)
-            clock.advance_to(end)
+            clock._move(end)
 
         async def async_sleep(delay: float, result: Any = None) -> Any:
-            end = clock.seconds() + delay
+            start = clock._now
             value = await real_async_sleep(delay, result)
-            if delay > 0:
-                clock.advance_to(end)
+            clock._move(start + _nanoseconds(delay))
             return value
 
         async_sleep.__module__ = "asyncio.tasks"
@@ -197,6 +196,12 @@ _UTCNOW: Final = (
     "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
     "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
 )
+
+
+def _nanoseconds(seconds: float) -> int:
+    """Exact for whole seconds, where multiplying a moment of today by 1e9 would be off by hundreds."""
+    whole = math.floor(seconds)
+    return whole * _SECOND + round((seconds - whole) * _SECOND)
 
 
 def _replace(module: Any, name: str, function: Callable[..., Any]) -> None:

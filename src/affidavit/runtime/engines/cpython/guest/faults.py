@@ -43,7 +43,7 @@ def fault(error: BaseException) -> tuple[str, Fault]:
         "message": message[:_MESSAGE],
         "line": line,
         "column": column,
-        "traceback": _traceback(error)[-_TRACEBACK:],
+        "traceback": _suggesting(_traceback(error), error, message)[-_TRACEBACK:],
         "hint": hint,
         "details": details,
     }
@@ -148,6 +148,15 @@ def _traceback(error: BaseException) -> str:
         return "".join(summary.format())
     except BaseException as broken:
         return f"{type(error).__name__} (no traceback: {type(broken).__name__})\n"
+
+
+def _suggesting(trace: str, error: BaseException, message: str) -> str:
+    """The traceback with the suggestion in its last line, where only the interpreter's own printer made one."""
+    if _SUGGESTS or not isinstance(error, NameError | AttributeError | ImportError):
+        return trace
+    start = trace.rfind(": ", 0, trace.rfind("\n"))
+    plain = trace[start + 2 : -1]
+    return f"{trace[: start + 2]}{message}\n" if start > 0 and plain and message.startswith(plain) else trace
 
 
 def _only_script(summary: traceback.TracebackException, seen: set[int]) -> None:

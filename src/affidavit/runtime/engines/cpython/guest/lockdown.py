@@ -59,7 +59,7 @@ _LANDLOCK_NET: Final = 3  # bind and connect over TCP
 _LANDLOCK_SCOPES: Final = 3  # abstract UNIX sockets, signals
 
 _FILES: Final = 64
-_THREADS: Final = 512
+_THREADS: Final = 4096  # of all scripts together; the host stops a single one long before
 _STACK: Final = 8 << 20
 
 

@@ -17,7 +17,8 @@ class Struct(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"no key {name!r}; there are: {', '.join(self.keys())}") from None
+            names = ", ".join([str(key) for key in self])
+            raise AttributeError(f"no key {name!r}; there are: {names}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import builtins
+import errno
+import os
 import sys
 import types
 import warnings
@@ -17,6 +19,7 @@ def arrange() -> None:
     """Replace what needs a terminal or an interpreter of one's own, and let `asyncio.run` nest."""
     for name, function in (("input", _no_input), ("exit", _leave), ("quit", _leave)):
         setattr(builtins, name, function)
+    os.system = _no_system
     asyncio.run = _nested(asyncio.run)
     getattr(atexit, "_clear", _nothing)()  # exit handlers of the library itself: there is nothing to flush
     # Reported as an error with its line; the interpreter's own warning would name a place that is not the script's.
@@ -42,6 +45,12 @@ def _no_input(prompt: object = "", /) -> str:
     """There is nobody to ask."""
     del prompt
     raise EOFError("input() is not available: a script has no standard input; pass values in, or ask df")
+
+
+def _no_system(command: object) -> NoReturn:
+    """The C library reports a refused process as the exit status of a shell, which looks like a command that ran."""
+    del command
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 def _leave(code: object = None) -> NoReturn:
