@@ -1,5 +1,4 @@
 import asyncio
-import time
 from typing import Any
 
 import jsonschema
@@ -117,9 +116,7 @@ def test_a_tree_as_input_reaches_the_tool_or_is_refused_before_it(
 
 
 def test_recursion_and_optional_fields_keep_their_types() -> None:
-    started = time.process_time()
     made = pieces("render", TREE, {"$ref": "#/$defs/Node", "$defs": {"Node": NODE}})
-    assert time.process_time() - started < 1
     assert [(one.name, one.annotation, one.required, one.default) for one in made.parameters] == [
         ("root", "Node", True, None),
         ("mode", 'Literal["fast", "slow"]', False, "fast"),
@@ -271,15 +268,13 @@ def test_huge_schemas_are_bounded() -> None:
 
 
 def test_references_that_multiply_end() -> None:
-    # each level refers ten times to the next: 10 ** 12 ways through
+    # each level refers ten times to the next: 10 ** 12 ways through, which no time limit would forgive
     definitions: dict[str, JsonValue] = {
         f"L{level}": {"anyOf": [{"type": "array", "items": {"$ref": f"#/$defs/L{level + 1}"}}] * 10}
         for level in range(12)
     }
     definitions["L12"] = {"type": "string"}
-    started = time.process_time()
     pieces("f", {"type": "object", "properties": {"a": {"$ref": "#/$defs/L0"}}, "$defs": definitions}, None)
-    assert time.process_time() - started < 5
 
 
 def test_a_chain_of_references_longer_than_the_stack_ends() -> None:
@@ -352,9 +347,7 @@ def test_arguments_that_a_schema_invites_by_word_are_let_through() -> None:
 
 def test_patterns_that_could_take_for_ever_are_left_to_the_far_side() -> None:
     made = argument({"type": "string", "pattern": "^(a+)+$"})
-    started = time.process_time()
     assert made.parse({"value": "a" * 60 + "b"}) == {"value": "a" * 60 + "b"}
-    assert time.process_time() - started < 2
 
 
 def test_the_dialect_that_a_schema_names_is_used() -> None:
@@ -392,3 +385,34 @@ def test_the_operation_says_what_it_was_told() -> None:
     assert operation.input_schema == TREE
     assert operation.returns == "ForecastResult"
     assert asyncio.run(echo({"a": 1})) == {"a": 1}
+
+
+def test_alternatives_that_multiply_along_the_value_end() -> None:
+    # each level of the value asks both alternatives, which are the same: 2 ** 90 ways to be wrong
+    either: JsonValue = {"anyOf": [{"$ref": "#/$defs/T"}, {"$ref": "#/$defs/T"}]}
+    made = argument({"$ref": "#/$defs/T", "$defs": {"T": {"type": "array", "items": either}}})
+    value: Any = "no list"
+    for _ in range(90):
+        value = [value]
+    with pytest.raises(UsageError, match=r"too long|too deeply") as caught:
+        made.parse({"value": value})
+    assert caught.value.code == "arguments-invalid"
+
+
+def test_many_items_are_compared_once() -> None:
+    made = argument({"type": "array", "uniqueItems": True})
+    many: list[Any] = [{"n": n} for n in range(20_000)]
+    assert made.parse({"value": many}) == {"value": many}
+    for equal in ([1, 1.0], [[{"a": 1}], [{"a": 1.0}]], [None, None]):
+        with pytest.raises(UsageError, match="two items are equal"):
+            made.parse({"value": equal})
+    distinct: list[Any] = [1, True, "1", [1], {"a": 1}, None, False, 0, {}, []]
+    assert made.parse({"value": distinct}) == {"value": distinct}
+
+
+def test_long_lists_of_referred_records_pass() -> None:
+    made = pieces(
+        "give", None, {"type": "array", "items": {"$ref": "#/$defs/R"}, "$defs": {"R": {"minProperties": 1}}}
+    )
+    rows: list[Any] = [{"n": n} for n in range(60_000)]
+    assert made.convert(rows) == rows

@@ -27,6 +27,7 @@ _UNDERSTOOD: Final = _SAYS_NOTHING | {
     *("type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref")
 }
 _MAX_DEPTH: Final = 40
+_MAX_REFERENCES: Final = 1_000_000
 
 
 class _Unknown(Exception):  # noqa: N818 - an answer, not an error
@@ -35,16 +36,29 @@ class _Unknown(Exception):  # noqa: N818 - an answer, not an error
 
 def taker(schema: JsonValue) -> Take | None:
     """A function that takes only values that the schema accepts as they are; None for schemas not understood."""
+    compiler = _Compiler(schema)
     try:
-        return _Compiler(schema).of(schema, 0)
+        take = compiler.of(schema, 0)
     except _Unknown:
         return None
+
+    def whole(value: Any) -> Any:
+        compiler.left = _MAX_REFERENCES
+        return take(value)
+
+    return whole if compiler.refers else take
 
 
 class _Compiler:
     def __init__(self, document: JsonValue) -> None:
         self._document = document
         self._named: dict[str, Take] = {}
+        self.left = _MAX_REFERENCES
+
+    @property
+    def refers(self) -> bool:
+        """Whether the schema has references, which alternatives could follow without end."""
+        return bool(self._named)
 
     def of(self, schema: JsonValue, depth: int) -> Take:
         if schema is True:
@@ -69,7 +83,8 @@ class _Compiler:
         known = self._named
 
         def take(value: Any) -> Any:
-            return known[name](value)
+            self.left -= 1
+            return known[name](value) if self.left > 0 else NOT_KNOWN
 
         if name not in known:
             known[name] = take

@@ -13,6 +13,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -27,6 +28,9 @@ __all__ = ["Contract", "Problem", "is_safe_pattern"]
 
 MAX_PATTERN_TEXT: Final = 512
 MAX_DEPTH: Final = 100
+MIN_REFERENCES: Final = 20_000
+REFERENCES_EACH: Final = 20
+"""References that may be followed for one value: so many at least, and so many for each of its parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +76,17 @@ class Contract:
 
     def problem(self, value: Any) -> Problem | None:
         """The most telling disagreement of `value` with the schema, or None."""
+        token = _BUDGET.set(_Budget(value))
         try:
             error = _best_match(self._validator.iter_errors(value))
         except RecursionError:
             return Problem(path="$", message=f"it is nested too deeply for the schema of {self._what}")
+        except _Spent:
+            return Problem(path="$", message=f"it takes too long to hold against the schema of {self._what}")
         except (ArithmeticError, TypeError, ValueError) as error:
             return Problem(path="$", message=f"it cannot be held against the schema of {self._what}: {error}")
+        finally:
+            _BUDGET.reset(token)
         if error is None:
             return None
         return _problem(error, value)
@@ -88,7 +97,13 @@ class Contract:
         What the schema leaves open stays as it is. What cannot be made what is declared stays as it is too, so that
         `problem` names it.
         """
-        return _Declare(document=self._schema, accepts=self._accepts).of(value, self._schema, 0)
+        token = _BUDGET.set(_Budget(value))
+        try:
+            return _Declare(document=self._schema, accepts=self._accepts).of(value, self._schema, 0)
+        except _Spent:
+            return value  # then `problem` says that it takes too long
+        finally:
+            _BUDGET.reset(token)
 
     def _accepts(self, value: Any, subschema: JsonValue) -> bool:
         try:
@@ -121,9 +136,87 @@ def _dialect() -> Any:
     library: Any = validators  # its stubs leave `extend` untyped
     return library.extend(
         Base,
-        {"pattern": _pattern, "patternProperties": _pattern_properties},
+        {
+            "$ref": _reference,
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "uniqueItems": _unique_items,
+        },
         type_checker=Base.TYPE_CHECKER.redefine_many({"bytes": _is_bytes, "number": _is_number}),
     )
+
+
+class _Spent(Exception):  # noqa: N818 - a bound, told as a problem of the value
+    """More references were followed than a value of this size can need."""
+
+
+class _Budget:
+    """How many references may still be followed for one value.
+
+    Alternatives that refer to alternatives can multiply without end: a schema of a kilobyte can ask for 10**12 steps.
+    """
+
+    __slots__ = ("_grown", "_left", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._left = MIN_REFERENCES
+        self._grown = False
+
+    def spend(self) -> None:
+        """Follow one more. Raises `_Spent`."""
+        self._left -= 1
+        if self._left >= 0:
+            return
+        if self._grown:
+            raise _Spent
+        self._grown = True
+        self._left = REFERENCES_EACH * _parts(self._value)
+
+
+_BUDGET: ContextVar[_Budget] = ContextVar("_BUDGET")
+
+
+def _parts(value: Any) -> int:
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if isinstance(one, dict):
+            waiting.extend(cast("dict[Any, Any]", one).values())
+        elif isinstance(one, (list, tuple)):
+            waiting.extend(cast("list[Any]", one))
+    return count
+
+
+def _reference(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import Draft202012Validator as Base
+
+    _BUDGET.get().spend()
+    library: Any = Base.VALIDATORS["$ref"]
+    yield from library(validator, ref, instance, schema) or ()
+
+
+def _unique_items(validator: Any, asked: Any, instance: Any, schema: Any) -> Iterator[Any]:  # noqa: ARG001
+    # the library compares every item with every other
+    from jsonschema.exceptions import ValidationError
+
+    if asked is True and isinstance(instance, list):
+        items = cast("list[Any]", instance)
+        if len({_identity(one) for one in items}) < len(items):
+            yield ValidationError("two items are equal")
+
+
+def _identity(value: Any) -> Any:
+    """What is equal exactly for equal JSON: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return (
+            "object",
+            frozenset((key, _identity(one)) for key, one in cast("dict[Any, Any]", value).items()),
+        )
+    if isinstance(value, list):
+        return ("array", tuple(_identity(one) for one in cast("list[Any]", value)))
+    return (isinstance(value, bool), value)
 
 
 def _is_bytes(checker: Any, value: Any) -> bool:  # noqa: ARG001
@@ -250,6 +343,7 @@ class _Declare:
             return value
         node = cast(dict[str, JsonValue], schema)
         if "$ref" in node:
+            _BUDGET.get().spend()
             value = self.of(value, resolve(self.document, str(node["$ref"])), depth + 1)
         for part in cast("list[JsonValue]", node.get("allOf", [])):
             value = self.of(value, part, depth + 1)
