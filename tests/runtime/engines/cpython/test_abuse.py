@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import platform
@@ -101,5 +100,4 @@ def test_names_are_unique() -> None:
 def test_every_problem_would_be_seen(bench: Bench) -> None:
     """The runner of the list reports what is wrong: an abuse that gets through would not pass unseen."""
     wrong = abuses.Abuse(name="reaches", source="1", value=2)
-    assert asyncio.iscoroutinefunction(abuses.commit)
     assert bench.wait(abuses.commit(bench.engine, wrong)) != []

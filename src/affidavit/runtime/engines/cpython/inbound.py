@@ -66,7 +66,7 @@ def read_done(body: bytes | bytearray, paths: frozenset[str]) -> Done:
     split = LENGTH.size + LENGTH.unpack_from(body)[0]
     _require(split <= min(len(body), _HEADER_BYTES), "a cut end")
     header = _object(_json(body[LENGTH.size : split]), _HEADER)
-    _require(header["reason"] in _REASONS, "an unknown reason")
+    _require(_text(header["reason"]) in _REASONS, "an unknown reason")
     _require(type(header["has_value"]) is bool, "has_value")
     error = None if header["error"] is None else _error(header["error"])
     reason: Reason = header["reason"]
@@ -111,8 +111,9 @@ def _bound_depth(value: Any) -> None:
 def _error(value: Any) -> ScriptError:
     error = _object(value, _ERROR)
     _require(type(error["details"]) is dict, "error details")
+    code = error["code"] if isinstance(error["code"], str) and error["code"] in CODES else "script-error"
     return ScriptError(
-        code=error["code"] if error["code"] in CODES else "script-error",
+        code=code,
         type=_text(error["type"]),
         message=_text(error["message"]),
         line=_place(error["line"]),

@@ -21,6 +21,7 @@ import random
 import sys
 import time
 import types
+import uuid
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -190,6 +191,7 @@ class Clock:
         _replace(os, "getrandom", getrandom)
         random._urandom = urandom  # pyright: ignore[reportAttributeAccessIssue]
         random.Random.seed = seed
+        uuid._generate_time_safe = None  # pyright: ignore[reportAttributeAccessIssue] - in C, on the real clock
 
 
 _UTCNOW: Final = (

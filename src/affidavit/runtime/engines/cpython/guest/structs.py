@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["Nothing", "Struct", "awaitable", "struct"]
 
@@ -17,8 +17,7 @@ class Struct(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            names = ", ".join([str(key) for key in self])
-            raise AttributeError(f"no key {name!r}; there are: {names}") from None
+            raise AttributeError(f"no key {name!r}; there are: {', '.join([*self.keys()])}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
@@ -38,7 +37,7 @@ def struct(value: dict[str, Any]) -> Struct:
     whole = Struct(value)
     for key, inner in value.items():
         if type(inner) is dict:
-            whole[key] = Struct(inner)
+            whole[key] = Struct(cast("dict[str, Any]", inner))
     return whole
 
 
