@@ -66,6 +66,7 @@ def listing(tmp_path: Path, archive: bytes) -> tuple[dict[str, bytes], dict[str,
         ({"link": "/etc/passwd"}, "entry-unsafe"),
         ({"link": "..\\x"}, "entry-unsafe"),
         ({"link": "a\0b"}, "entry-unsafe"),
+        ({"link": "a/" * 5000}, "entry-unsafe"),
         ({"size": 5, "unpacked": 1}, "entry-damaged"),
     ],
 )

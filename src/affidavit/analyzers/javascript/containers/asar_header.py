@@ -20,6 +20,7 @@ from affidavit.analyzers.javascript.containers.entry import (
     Integrity,
     damaged,
     limitation,
+    unsafe_link,
     unsafe_name,
 )
 from affidavit.analyzers.javascript.containers.tree import join
@@ -212,9 +213,7 @@ class _Reader:
         target = fields["link"]
         if not isinstance(target, str) or not target:
             raise EntryError("entry-damaged", path, "the `link` of its header entry is no path")
-        if target.startswith("/") or any(
-            unsafe_name(part) for part in target.split("/") if part not in {"", ".", ".."}
-        ):
+        if unsafe_link(target):
             raise EntryError("entry-unsafe", path, "a link that leaves the container")
         return Entry(path=path, kind="link", target=target, unpacked=fields.get("unpacked") is True)
 

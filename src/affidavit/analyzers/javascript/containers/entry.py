@@ -25,6 +25,7 @@ __all__ = [
     "limitation",
     "printable",
     "read_entry",
+    "unsafe_link",
     "unsafe_name",
     "unsafe_path",
 ]
@@ -143,6 +144,13 @@ def unsafe_path(path: str) -> str | None:
     if len(path) > _MAX_PATH:
         return "a path longer than any file system allows"
     return next((reason for name in path.split("/") if (reason := unsafe_name(name))), None)
+
+
+def unsafe_link(target: str) -> bool:
+    """Whether a link's text alone says that it may not be followed. Where `..` leads is found out by following it."""
+    if not target or target.startswith("/") or len(target) > _MAX_PATH:
+        return True
+    return any(unsafe_name(name) for name in target.split("/") if name not in {"", ".", ".."})
 
 
 def printable(place: str) -> str:

@@ -12,6 +12,7 @@ from affidavit.analyzers.javascript.containers.entry import (
     MAX_ENTRIES,
     Entry,
     limitation,
+    unsafe_link,
     unsafe_name,
 )
 from affidavit.analyzers.javascript.containers.rooted import Found, Root, read_fd
@@ -116,9 +117,7 @@ class FolderContainer:
         return False
 
     def _link(self, path: str, directory: str, target: str) -> None:
-        if target.startswith("/") or any(
-            unsafe_name(part) for part in target.split("/") if part not in {"", ".", ".."}
-        ):
+        if unsafe_link(target):
             self._limitations.append(limitation("entry-unsafe", path, "a link that leaves the container"))
             return
         self._entries.append(Entry(path=path, kind="link", target=join(directory, target)))

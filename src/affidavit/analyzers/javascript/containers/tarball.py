@@ -12,7 +12,7 @@ from affidavit.analyzers.javascript.containers.entry import (
     Entry,
     EntryError,
     limitation,
-    unsafe_name,
+    unsafe_link,
     unsafe_path,
 )
 from affidavit.analyzers.javascript.containers.rooted import read_fd
@@ -137,8 +137,7 @@ def _entry(member: Member) -> Entry:
         return Entry(path=path, kind="directory")
     if member.kind == "file":
         return Entry(path=path, kind="file", size=member.size, executable=bool(member.mode & 0o111))
-    names = [part for part in member.link.split("/") if part not in {"", ".", ".."}]
-    if member.link.startswith("/") or not member.link or any(unsafe_name(name) for name in names):
+    if unsafe_link(member.link):
         raise EntryError("entry-unsafe", path, "a link that leaves the container")
     # A hard link names a member, a symbolic link a path from where it lies.
     directory = "" if member.kind == "hard-link" else path.rpartition("/")[0]
