@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import chain, islice
 from types import TracebackType
 from typing import Self
 
@@ -14,12 +15,13 @@ from affidavit.runtime.typecheck.project import Project
 from affidavit.runtime.typecheck.rules import inputs, own, policy
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.server import Finding, ServerLostError, TypeServer, find_binary
-from affidavit.runtime.typecheck.syntax import MAX_DEPTH, Unparsable, depth, parse
+from affidavit.runtime.typecheck.syntax import Unparsable, parse, unfit_for_checking
 from affidavit.runtime.typecheck.verdict import Diagnostic, Verdict
 
 __all__ = ["Checker"]
 
-_MAX_CHECKED = 256 << 10
+_MAX_FOUND = 400
+_MAX_SHOWN = 50
 _STUB_ERRORS = frozenset({"invalid-syntax", "unresolved-reference", "import-not-found", "invalid-type-form"})
 
 
@@ -122,18 +124,19 @@ class Checker:
             return Verdict(status="rejected", diagnostics=(parsed,))
         if isinstance(parsed, Unparsable):
             return Verdict(status="unchecked", reason=parsed.reason)
-        if depth(parsed.tree, MAX_DEPTH) > MAX_DEPTH:
-            return Verdict(status="unchecked", reason="the script is nested too deeply to be checked")
+        unfit = unfit_for_checking(parsed)
+        if unfit:
+            return Verdict(status="unchecked", reason=unfit)
         try:
             catalogue = self._catalogue(stubs, inputs_stub)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
         case = Case(parsed.text, parsed.tree, catalogue)
-        found = [*own.examine(case), *inputs.missing_keys(case)]
+        found = list(islice(chain(own.examine(case), inputs.missing_keys(case)), _MAX_FOUND))
         reason = ""
         try:
             findings, modules = await self._findings(source, catalogue, [stubs, inputs_stub])
-            found += policy.judge(case, findings, modules)
+            found += policy.judge(case, findings[:_MAX_FOUND], modules)
         except _Unchecked as unchecked:
             reason = str(unchecked)
         return _verdict(found, reason)
@@ -149,8 +152,6 @@ class Checker:
     async def _findings(
         self, source: str, catalogue: Catalogue, stubs: Sequence[str]
     ) -> tuple[tuple[Finding, ...], list[str]]:
-        if len(source) > _MAX_CHECKED:
-            raise _Unchecked(f"the script has more than {_MAX_CHECKED} characters")
         used = [(text, names) for text, names in zip(stubs, catalogue.exported, strict=True) if names]
         async with self._lock:
             try:
@@ -228,11 +229,13 @@ class Checker:
     async def _drop(self) -> None:
         server, project = self._server, self._project
         self._server = self._project = None
-        if server is not None:
-            server.kill()
-            await server.reap()
-        if project is not None:
-            project.close()
+        try:
+            if server is not None:
+                server.kill()
+                await server.reap()
+        finally:
+            if project is not None:
+                project.close()
 
 
 def _refuse_dirty(what: str, findings: Sequence[Finding]) -> None:
@@ -246,10 +249,12 @@ def _verdict(found: Sequence[Diagnostic], reason: str) -> Verdict:
     places: dict[tuple[int, int, bool], Diagnostic] = {}
     for one in found:
         places.setdefault((one.line, one.column, one.blocking), one)
-    kept = [one for one in places.values() if one.blocking or (one.line, one.column, True) not in places]
-    ordered = tuple(sorted(kept, key=lambda one: (one.line, one.column)))
+    shown = [one for one in places.values() if one.blocking or (one.line, one.column, True) not in places]
+    shown.sort(key=lambda one: (not one.blocking, one.line, one.column))
+    omitted = max(0, len(shown) - _MAX_SHOWN)
+    ordered = tuple(sorted(shown[:_MAX_SHOWN], key=lambda one: (one.line, one.column)))
     if any(one.blocking for one in ordered):
-        return Verdict(status="rejected", reason=reason, diagnostics=ordered)
+        return Verdict(status="rejected", reason=reason, diagnostics=ordered, omitted=omitted)
     if reason:
-        return Verdict(status="unchecked", reason=reason, diagnostics=ordered)
-    return Verdict(status="advised" if ordered else "clean", diagnostics=ordered)
+        return Verdict(status="unchecked", reason=reason, diagnostics=ordered, omitted=omitted)
+    return Verdict(status="advised" if ordered else "clean", diagnostics=ordered, omitted=omitted)

@@ -58,6 +58,8 @@ class Script:
 
     Attributes:
         tree: the module.
+        nodes: every node, parents before children.
+        handlers: its `except` clauses.
         dynamic: names may come into being that no tree shows (`exec`, `globals()`, star imports).
     """
 
@@ -66,6 +68,8 @@ class Script:
         self.module = Scope(kind="module")
         self.dynamic = False
         self.nodes: list[ast.AST] = []
+        self.handlers: list[ast.ExceptHandler] = []
+        self._mentions: dict[str, list[ast.Name]] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._scopes: dict[ast.AST, Scope] = {}
         self._places: dict[tuple[int, int, int, int], list[ast.expr | ast.keyword]] = {}
@@ -93,6 +97,14 @@ class Script:
         """The outermost expression or keyword argument with exactly this range (lines 1-based, byte columns)."""
         found = self._places.get((line, column, end_line, end_column))
         return found[0] if found else None
+
+    def mentions(self, name: str) -> list[ast.Name]:
+        """Every place where the name stands, read or bound, in any scope."""
+        return self._mentions.get(name, [])
+
+    def uses(self, name: str) -> list[ast.Name]:
+        """Every place where the name is read, in any scope."""
+        return [node for node in self.mentions(name) if isinstance(node.ctx, ast.Load)]
 
     def bindings(self, name: str, scope: Scope) -> list[Binding]:
         """Every binding that a use of the name in this scope may mean."""
@@ -168,6 +180,8 @@ class Script:
         scope.bind(name, binding)
 
     def _note(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Name):
+            self._mentions.setdefault(node.id, []).append(node)
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 self.dynamic = self.dynamic or name in _DYNAMIC
@@ -190,6 +204,8 @@ class Script:
     def _note_captured(self, node: ast.AST, scope: Scope) -> None:
         """Names bound by plain strings in the tree: parameters, handlers, patterns, type parameters."""
         name = getattr(node, "arg", None) if isinstance(node, ast.arg) else None
+        if isinstance(node, ast.ExceptHandler):
+            self.handlers.append(node)
         if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
             name = node.name
         elif isinstance(node, ast.MatchMapping):

@@ -25,6 +25,7 @@ __all__ = ["Finding", "ServerLostError", "TypeServer", "find_binary"]
 _MAX_MESSAGE = 64 << 20
 _MEMORY_BYTES = 4 << 30
 _CPU_SECONDS = 600
+_REAP_SECONDS = 10.0
 _ENCODING = "utf-8"
 
 
@@ -73,6 +74,7 @@ class TypeServer:
         self._process: asyncio.subprocess.Process | None = None
         self._sent = 0
         self._opened = 0
+        self._killed = False
         self._early: dict[int, Any] = {}
 
     @property
@@ -83,7 +85,7 @@ class TypeServer:
     @property
     def is_alive(self) -> bool:
         """Whether the process runs, as far as is known."""
-        return self._process is not None and self._process.returncode is None
+        return not self._killed and self._process is not None and self._process.returncode is None
 
     @property
     def checks(self) -> int:
@@ -143,6 +145,7 @@ class TypeServer:
 
     def kill(self) -> None:
         """End the process at once."""
+        self._killed = True
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -150,13 +153,16 @@ class TypeServer:
     async def reap(self) -> None:
         """Wait for a killed process to be gone and its pipes closed."""
         process = self._process
-        if process is None:
+        if process is None or process.stdin is None or process.stdout is None:
             return
-        if process.stdin is not None:
-            process.stdin.close()
-            with contextlib.suppress(OSError):
+        process.stdin.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_REAP_SECONDS):
+                # A pipe full of an unread reply never reports its end, and `wait` would wait for that.
+                while await process.stdout.read(1 << 16):
+                    pass
                 await process.stdin.wait_closed()
-        await process.wait()
+                await process.wait()
 
     def _ask(self, method: str, params: Mapping[str, Any]) -> int:
         self._sent += 1

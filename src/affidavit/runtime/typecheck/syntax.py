@@ -15,13 +15,19 @@ from typing import TypeAlias
 
 from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "Parsed", "Unparsable", "parse"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Parsed", "Unparsable", "parse", "unfit_for_checking"]
 
 MAX_BYTES = 1 << 20
 """Longer scripts are not compiled here: that would hold up everything else for seconds."""
 
 MAX_DEPTH = 400
 """Deeper trees are not examined: the type checker overflows its stack on some of them."""
+
+MAX_NODES = 40_000
+"""Larger trees (some 100 KB of ordinary code) would take seconds to examine."""
+
+_MAX_COMPILED = 256 << 10
+"""Longer scripts are parsed, but not compiled: what only the compiler sees of them, the run will show."""
 
 _MAX_FINALLY = 6
 """The compiler copies every `finally` body, so that nested ones double its work each time."""
@@ -66,6 +72,8 @@ def parse(source: str) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source, "<script>")
+            if len(source) > _MAX_COMPILED:
+                return Parsed(text=text, tree=tree)
             if _finally_depth(tree) > _MAX_FINALLY:
                 return Unparsable(reason=f"more than {_MAX_FINALLY} `finally` blocks inside each other")
             return _compiled(source, tree, text)
@@ -96,14 +104,19 @@ def _compiled(source: str, tree: ast.Module, text: SourceText) -> Outcome:
     return Parsed(text=text, tree=tree)
 
 
-def depth(tree: ast.AST, limit: int) -> int:
-    """How deep a tree is, without recursion; stops counting one beyond `limit`."""
-    level: list[ast.AST] = [tree]
-    deep = 0
-    while level and deep <= limit:
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+def unfit_for_checking(parsed: Parsed) -> str:
+    """Why a script must not be examined further, or empty: too large, or so deep that it may harm the checker."""
+    level: list[ast.AST] = [parsed.tree]
+    nodes = deep = 0
+    while level:
+        nodes += len(level)
         deep += 1
-    return deep
+        if deep > MAX_DEPTH:
+            return "the script is nested too deeply to be checked"
+        if nodes > MAX_NODES:
+            return f"the script has more than {MAX_NODES} syntax nodes, which is too large to be checked"
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return ""
 
 
 def _finally_depth(tree: ast.Module) -> int:

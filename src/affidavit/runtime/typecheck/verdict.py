@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["Diagnostic", "SourceText", "Status", "Verdict"]
+__all__ = ["Diagnostic", "SourceText", "Status", "Verdict", "clipped"]
 
 Status: TypeAlias = Literal["clean", "advised", "rejected", "unchecked"]
 
@@ -59,16 +59,27 @@ class Verdict:
             do not call it clean).
         reason: why it is `unchecked`, or why a rejected script was not examined further; else empty.
         diagnostics: by line, then column.
+        omitted: how many further findings there were, beyond the bound on one verdict.
     """
 
     status: Status
     reason: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
+    omitted: int = 0
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
         """The findings that prove an error."""
         return tuple(found for found in self.diagnostics if found.blocking)
+
+
+_LONGEST = 400
+
+
+def clipped(message: str) -> str:
+    """A message as one line of bounded length: what it quotes from a script may be a megabyte."""
+    line = " ".join(message.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")

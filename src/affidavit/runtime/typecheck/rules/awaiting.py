@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from affidavit.runtime.typecheck.resolve import Callable, Pending
 from affidavit.runtime.typecheck.rules.case import Case
-from affidavit.runtime.typecheck.scopes import Script
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
 __all__ = ["not_awaited"]
@@ -28,20 +27,21 @@ _COROUTINE = frozenset(
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _TESTS = (ast.If, ast.While, ast.Assert, ast.FormattedValue, ast.UnaryOp, ast.BinOp)
 _LONGEST = 100
+_HOPS = 8
+"""How many names a call is followed through."""
 
 
 def not_awaited(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
     """A call of an operation that certainly nobody awaits."""
     pending = case.resolver.resolve(node)
     if isinstance(pending, Pending) and pending.call is node and _is_lost(case, node):
-        source = ast.get_source_segment(case.text.text, node) or ""
-        short = len(source) <= _LONGEST and "\n" not in source
         path = pending.target.path
         message = f"`{path}` is called and never awaited, so it would not run"
-        yield case.found(node, "not-awaited", message, f"await {source}" if short else f"await {path}(...)")
+        source = case.source_of(node, _LONGEST)
+        yield case.found(node, "not-awaited", message, f"await {source or path + '(...)'}")
 
 
-def _is_lost(case: Case, node: ast.expr) -> bool:
+def _is_lost(case: Case, node: ast.expr, hops: int = _HOPS) -> bool:
     """Whether this un-awaited call certainly never runs: nothing that can await it ever gets it."""
     around = case.script.parent(node)
     match around:
@@ -57,7 +57,7 @@ def _is_lost(case: Case, node: ast.expr) -> bool:
             call = case.script.parent(around)
             return isinstance(call, ast.Call) and _loses_argument(case, call)
         case ast.Assign(targets=[ast.Name() as target]):
-            return _is_name_lost(case, target, node)
+            return hops > 0 and _is_name_lost(case, target, node, hops - 1)
         case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated) | ast.comprehension(iter=iterated):
             return iterated is node
         case ast.Compare(ops=operators):
@@ -81,7 +81,7 @@ def _is_display_lost(case: Case, display: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id="print")):
             return not case.script.binds("print")
         case ast.Assign(targets=[ast.Name(id=name)]):
-            return not case.script.dynamic and not _uses(case.script, name)
+            return not case.script.dynamic and not case.script.uses(name)
         case _:
             return False
 
@@ -94,20 +94,12 @@ def _loses_argument(case: Case, call: ast.Call) -> bool:
     )
 
 
-def _uses(script: Script, name: str) -> list[ast.Name]:
-    return [
-        node
-        for node in script.nodes
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
-
-
-def _is_name_lost(case: Case, target: ast.Name, node: ast.expr) -> bool:
+def _is_name_lost(case: Case, target: ast.Name, node: ast.expr, hops: int) -> bool:
     if case.script.dynamic:
         return False
-    uses = _uses(case.script, target.id)
+    uses = case.script.uses(target.id)
     if not uses:
         return True
     bindings = case.script.bindings_everywhere(target.id)
     # Uses of a name with several bindings may mean another one.
-    return len(bindings) == 1 and bindings[0].value is node and all(_is_lost(case, use) for use in uses)
+    return len(bindings) == 1 and bindings[0].value is node and all(_is_lost(case, use, hops) for use in uses)

@@ -6,15 +6,24 @@ import ast
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.resolve import Resolver
-from affidavit.runtime.typecheck.rules.proof import Stores
+from affidavit.runtime.typecheck.rules.proof import Stores, probed
 from affidavit.runtime.typecheck.scopes import Script
-from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText
+from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText, clipped
 
 __all__ = ["Case", "attribute_place"]
 
 
 class Case:
-    """One script under examination, with everything that rules ask for."""
+    """One script under examination, with everything that rules ask for.
+
+    Attributes:
+        text: the source with its lines.
+        catalogue: what the host's stubs declare.
+        script: the tree with scopes.
+        resolver: what expressions are.
+        stores: what the script puts into objects.
+        answers: room for rules to remember what they found out about the whole script.
+    """
 
     def __init__(self, text: SourceText, tree: ast.Module, catalogue: Catalogue) -> None:
         self.text = text
@@ -23,13 +32,34 @@ class Case:
         self.resolver = Resolver(self.script, catalogue)
         self.stores = Stores(self.script)
 
+        self.answers: dict[object, bool] = {}
+        self._probed = probed(self.script)
+
+    def is_probed(self, attribute: str) -> bool:
+        """Whether the script asks for an attribute by a string, or sets it so."""
+        return attribute in self._probed
+
+    def source_of(self, node: ast.expr, longest: int) -> str:
+        """The text of an expression that stands on one line and is short, else empty."""
+        if node.end_lineno != node.lineno or node.end_col_offset is None:
+            return ""
+        if node.end_col_offset - node.col_offset > longest:
+            return ""
+        line = self.text.line(node.lineno).encode("utf-8", "surrogatepass")
+        return line[node.col_offset : node.end_col_offset].decode("utf-8", "replace")
+
     def found(
         self, node: ast.expr | ast.keyword, rule: str, message: str, suggestion: str | None = None
     ) -> Diagnostic:
         """A blocking finding at the start of a node."""
         column = self.text.column(node.lineno, node.col_offset)
         return Diagnostic(
-            line=node.lineno, column=column, rule=rule, message=message, blocking=True, suggestion=suggestion
+            line=node.lineno,
+            column=column,
+            rule=rule,
+            message=clipped(message),
+            blocking=True,
+            suggestion=suggestion,
         )
 
 

@@ -195,23 +195,19 @@ def _is_reached(case: Case, statement: ast.stmt) -> bool:
     """Whether the script certainly comes to a statement: it stands at the top level, and nothing ends the run early."""
     if case.script.parent(statement) is not case.script.tree:
         return False
-    for node in case.script.nodes:
-        if (
-            isinstance(node, ast.Return)
-            and node is not statement
-            and case.script.scope(node) is case.script.module
-        ):
-            return False
-        if isinstance(node, ast.Raise | ast.Assert | ast.NamedExpr):
-            return False
-        if isinstance(node, ast.Name | ast.Attribute) and named(node) in {
-            "exit",
-            "quit",
-            "SystemExit",
-            "_exit",
-        }:
-            return False
-    return True
+    if isinstance(statement, ast.Return):
+        return not any(_ends_early(case, node) for node in case.script.nodes if node is not statement)
+    if "ends early" not in case.answers:
+        case.answers["ends early"] = any(_ends_early(case, node) for node in case.script.nodes)
+    return not case.answers["ends early"]
+
+
+def _ends_early(case: Case, node: ast.AST) -> bool:
+    if isinstance(node, ast.Return):
+        return case.script.scope(node) is case.script.module
+    if isinstance(node, ast.Name | ast.Attribute):
+        return named(node) in {"exit", "quit", "SystemExit", "_exit"}
+    return isinstance(node, ast.Raise | ast.Assert | ast.NamedExpr)
 
 
 def _is_whole(case: Case, node: ast.expr) -> bool:
@@ -256,11 +252,10 @@ def _leaves(loop: ast.For) -> bool:
 
 def _only_read(case: Case, root: str) -> bool:
     """Whether an input is only read: never handed to unknown code, never changed in place."""
-    return all(
-        _is_reading(case, node)
-        for node in case.script.nodes
-        if isinstance(node, ast.Name) and node.id == root
-    )
+    key = ("only read", root)
+    if key not in case.answers:
+        case.answers[key] = all(_is_reading(case, node) for node in case.script.mentions(root))
+    return case.answers[key]
 
 
 def _is_scalar(case: Case, node: ast.AST) -> bool:

@@ -16,7 +16,7 @@ from affidavit.runtime.typecheck.resolve import Callable, Missing, Value
 from affidavit.runtime.typecheck.rules import suggest
 from affidavit.runtime.typecheck.rules.awaiting import not_awaited
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import Stores, guarded, literal, probed
+from affidavit.runtime.typecheck.rules.proof import Stores, guarded, literal
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
 __all__ = ["examine"]
@@ -39,9 +39,9 @@ _EXACT: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def examine(case: Case) -> list[Diagnostic]:
+def examine(case: Case) -> Iterator[Diagnostic]:
     """Every finding of the own rules; all of them block."""
-    return [found for node in case.script.nodes for found in _node(case, node)]
+    return (found for node in case.script.nodes for found in _node(case, node))
 
 
 def _node(case: Case, node: ast.AST) -> Iterator[Diagnostic]:
@@ -66,11 +66,11 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
     missing = case.resolver.resolve(node)
     if not isinstance(missing, Missing) or missing.node is not node:
         return
-    if guarded(case.script, node, "AttributeError") or probed(case.script, node.attr):
+    if guarded(case.script, node, "AttributeError") or case.is_probed(node.attr):
         return
     known = case.catalogue.attributes(missing.owner)
     line, column = attribute_place(case.text, node)
-    written = ast.get_source_segment(case.text.text, node.value) or ""
+    written = case.source_of(node.value, 100)
     owner = written if re.fullmatch(r"[\w.]+", written) else missing.owner
     yield Diagnostic(
         line=line,
@@ -173,9 +173,7 @@ def _selector(case: Case, definition: Method) -> str:
 def _display(case: Case, node: ast.expr) -> ast.Dict | None:
     if isinstance(node, ast.Name):
         binding = case.script.only_binding(node)
-        written = [
-            other for other in case.script.nodes if isinstance(other, ast.Name) and other.id == node.id
-        ]
+        written = case.script.mentions(node.id)
         # Only written once and handed over: whatever else is done with it may change it.
         if binding is None or binding.how != "assign" or binding.value is None or len(written) != 2:
             return None

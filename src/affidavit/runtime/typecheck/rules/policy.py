@@ -25,15 +25,15 @@ from typing import TypeAlias
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules import inputs, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import guarded, probed, steady
+from affidavit.runtime.typecheck.rules.proof import guarded, steady
 from affidavit.runtime.typecheck.server import Finding
-from affidavit.runtime.typecheck.verdict import Diagnostic
+from affidavit.runtime.typecheck.verdict import Diagnostic, clipped
 
 __all__ = ["judge"]
 
 _IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
 _WARNING = 2
-_LONGEST = 300
+_PUT = re.compile(r"`: .*")
 _KEY = "invalid-typed-dict-key"
 
 
@@ -60,6 +60,9 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
     """
     judged: list[Diagnostic] = []
     lacking = _lacking(findings)
+    built = {
+        _PUT.sub("", _first(one)) for one in findings if one.rule == "unknown-typed-dict-constructor-key"
+    }
     unknown = [_node(case, finding) for finding in findings if finding.rule == "unknown-argument"]
     misnamed = {case.script.parent(node) for node in unknown if node is not None}
     for finding in findings:
@@ -74,7 +77,7 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
         if rule is None:
             rule = _FALLBACK.get(finding.rule)
         proof = rule(case, finding, node) if rule else None
-        if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, findings)):
+        if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, built)):
             proof = None
         judged.append(_diagnostic(case, finding, node, proof))
     return judged
@@ -117,7 +120,7 @@ def _diagnostic(case: Case, finding: Finding, node: Node, proof: _Proof | None) 
         line=line,
         column=column,
         rule=finding.rule,
-        message=(proof.message if proof else "") or _words(case, finding),
+        message=clipped((proof.message if proof else "") or _words(case, finding)),
         blocking=proof is not None,
         suggestion=(proof.suggestion if proof else None) or _meant(finding),
     )
@@ -128,7 +131,6 @@ def _words(case: Case, finding: Finding) -> str:
     if finding.rule == "import-not-found":
         return f"{finding.message.splitlines()[0]}: scripts have the standard library only"
     first = finding.message.splitlines()[0]
-    first = first if len(first) <= _LONGEST else first[:_LONGEST] + "..."
     paths = case.catalogue.paths
     # Only a name that stands first between backticks: `Modules.page`, not a word of the sentence.
     return re.sub(r"`(\w+)\b", lambda found: f"`{paths.get(found[1], found[1])}", first)
@@ -139,16 +141,13 @@ def _meant(finding: Finding) -> str | None:
     return found[1] if found else None
 
 
-def _is_put_in(finding: Finding, findings: Sequence[Finding]) -> bool:
-    """Whether the script builds a dictionary with this key where the checker expects such a row."""
-    key = re.match(r'(Unknown key ".*?" for TypedDict `)(\w+)', finding.message)
-    if key is None:
-        return False
-    starts = (key[0], f"{key[1]}<")  # `<`: a row without its name, which is what `row.update` takes
-    return any(
-        other.rule == "unknown-typed-dict-constructor-key" and other.message.startswith(starts)
-        for other in findings
-    )
+def _is_put_in(finding: Finding, built: set[str]) -> bool:
+    """Whether the script builds a dictionary with this key where the checker expects such a row.
+
+    The checker calls a row `<TypedDict with items ...>` where its name does not matter, as `row.update` takes it.
+    """
+    read = _PUT.sub("", _first(finding))
+    return read in built or re.sub(r"`.*", "`<", read) in {re.sub(r"`<.*", "`<", one) for one in built}
 
 
 def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
@@ -191,9 +190,11 @@ def _late(case: Case) -> bool:
 def _dropped(case: Case, finding: Finding, node: Node) -> _Proof | None:
     if not isinstance(node, ast.Call) or "`CoroutineType[" not in finding.message:
         return None
-    source = ast.get_source_segment(case.text.text, node) or ""
-    short = source if len(source) <= 100 and "\n" not in source else f"{ast.unparse(node.func)}(...)"
-    return _Proof(message="called and never awaited, so it would not run", suggestion=f"await {short}")
+    short = case.source_of(node, 100)
+    return _Proof(
+        message="this is called and never awaited, so it would not run",
+        suggestion=f"await {short}" if short else "await",
+    )
 
 
 def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
@@ -285,7 +286,7 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
     found = re.match(r"Object of type `(.+?)` has no attribute `(\w+)`", finding.message)
     if found is None or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
-    if guarded(case.script, node, "AttributeError") or probed(case.script, node.attr):
+    if guarded(case.script, node, "AttributeError") or case.is_probed(node.attr):
         return None
     if node.attr in case.stores.attributes or not steady(case.script, case.stores, node.value):
         return None

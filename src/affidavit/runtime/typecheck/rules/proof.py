@@ -45,9 +45,7 @@ def guarded(script: Script, node: ast.AST, *exceptions: str) -> bool:
 
 
 def _any_handler(script: Script, exceptions: tuple[str, ...]) -> bool:
-    return any(
-        isinstance(node, ast.ExceptHandler) and _catches(node.type, exceptions) for node in script.nodes
-    )
+    return any(_catches(handler.type, exceptions) for handler in script.handlers)
 
 
 def _catches(caught: ast.expr | None, exceptions: tuple[str, ...]) -> bool:
@@ -63,18 +61,19 @@ def _suppresses(manager: ast.expr, exceptions: tuple[str, ...]) -> bool:
     return any(named(one) in (*exceptions, "Exception", "BaseException") for one in manager.args)
 
 
-def probed(script: Script, attribute: str) -> bool:
-    """Whether the script asks for, or sets, an attribute of this name by a string (`hasattr`, `getattr`, ...)."""
-    if any(isinstance(node, ast.Name) and node.id in {"dir", "vars"} for node in script.nodes):
-        return attribute in strings_in(script.tree)
-    return any(
-        isinstance(node, ast.Call)
+def probed(script: Script) -> set[str]:
+    """The attributes that a script asks for, or sets, by a string (`hasattr`, `getattr`, `in dir(x)`)."""
+    if script.mentions("dir") or script.mentions("vars"):
+        return strings_in(script.tree)
+    return {
+        node.args[1].value
+        for node in script.nodes
+        if isinstance(node, ast.Call)
         and named(node.func) in {"hasattr", "getattr", "setattr", "delattr"}
         and len(node.args) > 1
         and isinstance(node.args[1], ast.Constant)
-        and node.args[1].value == attribute
-        for node in script.nodes
-    )
+        and isinstance(node.args[1].value, str)
+    }
 
 
 def literal(node: ast.AST) -> object:

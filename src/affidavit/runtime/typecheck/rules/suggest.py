@@ -12,11 +12,15 @@ from affidavit.runtime.typecheck.catalogue import Catalogue
 __all__ = ["close", "listing", "name"]
 
 _SHOWN = 12
+_LONGEST = 80
+_MOST = 2_000
 
 
 def close(word: str, candidates: Iterable[str]) -> str | None:
     """The nearest candidate, or None when none is near. Case counts less than letters."""
-    known = list(dict.fromkeys(candidates))
+    if len(word) > _LONGEST:
+        return None
+    known = list(dict.fromkeys(candidates))[:_MOST]
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)
