@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable as Function
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -182,7 +183,8 @@ def _evaluated(case: Case, node: ast.AST) -> bool:
 
 
 def _late(case: Case) -> bool:
-    return any(
+    """Whether annotations are not evaluated where they stand."""
+    return sys.version_info >= (3, 14) or any(
         isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in case.script.tree.body
     )
 
