@@ -248,7 +248,8 @@ class _Run:
             self._note(limitation("encoding", path, message))
         if report.problems:
             first = report.problems[0]
-            message = f"{len(report.problems)} ranges, the first at line {first.line}, column {first.column}"
+            many = "one range" if len(report.problems) == 1 else f"{len(report.problems)} ranges, the first"
+            message = f"{many} at line {first.line}, column {first.column}"
             self._note(limitation("parse-error", path, message))
 
     def check_content(self) -> None:

@@ -46,8 +46,8 @@ _INHERITED: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT")  # without which some Pyth
 class Allowance:
     """CPU seconds that a file may take: `base + per_mebibyte * size`, and ten times that by the clock."""
 
-    base: float = 10.0
-    per_mebibyte: float = 5.0
+    base: float = 20.0
+    per_mebibyte: float = 20.0
 
     def cpu(self, size: int) -> float:
         """CPU seconds for a file of `size` bytes."""
