@@ -18,14 +18,15 @@ from dataclasses import replace
 from affidavit.errors import AffidavitError, FailedError, NotFoundError, RefusedError
 from affidavit.evidence import values
 from affidavit.evidence.canonical import CanonicalJson, freeze
-from affidavit.evidence.identity import Sealed, seal
+from affidavit.evidence.identity import seal
 from affidavit.evidence.record import Failure, JsonValue, Record, Unfinished
 from affidavit.namespaces.names import suggest
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Decision, Grant, decide, within_budget
 from affidavit.runtime.ledger import CallEntry, CallStatus, Ledger, failed, outcome_of, shown
 from affidavit.runtime.program import CallResult, CallReturned, ScriptCall
-from affidavit.store import Event, Store
+from affidavit.runtime.recorder import Recorder
+from affidavit.store import Store
 
 __all__ = ["Broker"]
 
@@ -50,8 +51,7 @@ class Broker:
         grants: Sequence[Grant] = (),
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
-        self._session = session
+        self._recorder = Recorder(store, session=session, now=now)
         self._operations = operations
         self._grants = tuple(grants)
         self._now = now
@@ -90,7 +90,7 @@ class Broker:
             coverage=reply.coverage,
             limitations=reply.limitations,
         )
-        evidence_id = self._keep(record, call, ledger, number, started)
+        evidence_id = await self._keep(record, call, ledger, number, started)
         if end is None:
             raise asyncio.CancelledError
         if isinstance(end, AffidavitError):
@@ -114,22 +114,16 @@ class Broker:
             return 0, parameters, error
         ledger.dispatched += 1
         number = ledger.dispatched
-        self._log(
-            "call-started",
-            call,
-            ledger,
-            {
-                "call": number,
-                "parameters": parameters,
-                "contract": operation.contract,
-                "producer": [operation.producer.name, operation.producer.version],
-                "authority": operation.authority,
-                "confidence": operation.confidence,
-            },
-        )
+        try:
+            await self._recorder.started(
+                call, operation, run=ledger.run, number=number, parameters=parameters
+            )
+        except asyncio.CancelledError:
+            return number, parameters, None
         try:
             reply = await operation.handler(arguments)
-            return number, parameters, replace(reply, value=operation.convert(reply.value))
+            value = operation.convert(reply.value)
+            return number, parameters, reply if value is reply.value else replace(reply, value=value)
         except AffidavitError as error:
             return number, parameters, error
         except asyncio.CancelledError:
@@ -139,7 +133,9 @@ class Broker:
             message = f"{call.path}: {type(error).__name__}: {error}"
             return number, parameters, FailedError("tool-failed", message, details=details)
 
-    def _keep(self, record: Record, call: ScriptCall, ledger: Ledger, number: int, started: float) -> str:
+    async def _keep(
+        self, record: Record, call: ScriptCall, ledger: Ledger, number: int, started: float
+    ) -> str:
         sealed = seal(record)
         status: CallStatus = "ok"
         code = ""
@@ -156,27 +152,13 @@ class Broker:
             duration_ms=(self._now() - started) * 1000,
             code=code,
         )
-        self._log("call-recorded", call, ledger, entry.as_json() | {"call": number}, sealed)
+        try:
+            await self._recorder.recorded(call, entry, run=ledger.run, number=number, record=sealed)
+        except asyncio.CancelledError:
+            ledger.entries.append(entry)  # it was written before
+            raise
         ledger.entries.append(entry)
         return sealed.id
-
-    def _log(
-        self,
-        kind: str,
-        call: ScriptCall,
-        ledger: Ledger,
-        data: dict[str, JsonValue],
-        record: Sealed | None = None,
-    ) -> None:
-        site = {"operation": call.path, "line": call.line, "column": call.column, "iteration": call.iteration}
-        event = Event(
-            kind=kind,
-            session=self._session,
-            run=ledger.run,
-            at=self._now(),
-            data=site | data,
-        )
-        self._store.append(event, record=record)
 
 
 def _permit(decision: Decision, code: str) -> None:
