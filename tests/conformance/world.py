@@ -113,7 +113,7 @@ class World:
         arguments = call.arguments
         match call.path:
             case "tool.math.ten":
-                return arguments["x"] * 10
+                return values.encode(values.decode(arguments["x"]) * 10)
             case "tool.math.echo":
                 return arguments["value"]
             case "tool.math.give":
@@ -222,7 +222,9 @@ class Plain:
     calls: tuple[Any, ...] = ()
 
 
-class _Failure(Exception):  # noqa: N818 - named after what scripts know it as
+class Error(Exception):
+    """`df.Error` of plain CPython; named as scripts see it."""
+
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code, self.message, self.hint, self.retryable, self.details = (
@@ -247,9 +249,9 @@ def plain_python(source: str) -> Plain:
 
     async def fail(text: str, *, code: str = "tool-failed") -> Any:
         calls.append(text)
-        raise _Failure(code, text)
+        raise Error(code, text)
 
-    df = SimpleNamespace(tool=SimpleNamespace(math=SimpleNamespace(ten=ten, fail=fail)), Error=_Failure)
+    df = SimpleNamespace(tool=SimpleNamespace(math=SimpleNamespace(ten=ten, fail=fail)), Error=Error)
     names: dict[str, Any] = {"__name__": "__main__", "df": df}
     tree = ast.parse(source)
     _keep_last(tree)
@@ -261,7 +263,7 @@ def plain_python(source: str) -> Plain:
             if inspect.iscoroutine(pending):
                 asyncio.run(pending)
     except Exception as error:
-        kind = "df.Error" if isinstance(error, _Failure) else type(error).__name__
+        kind = "df.Error" if isinstance(error, Error) else type(error).__name__
         return Plain(error=kind, stdout=out.getvalue(), calls=tuple(calls))
     try:
         value = values.encode(values.soften(names.get("_value"))[0])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.monty.rules.sets import Sets
 from affidavit.runtime.engines.monty.scan import Scan, bound_names
 
 __all__ = ["Context", "Unsupported"]
@@ -37,7 +38,7 @@ class Context:
         self.scan = Scan(module, tree)
         self.nodes = list(ast.walk(module))
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
-        self._functions = dict(_functions(self.nodes))
+        self.sets = Sets(self.nodes, dict(_functions(self.nodes)))
         self.caught = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
         self.stored = {
             node.attr
@@ -68,14 +69,6 @@ class Context:
             return None
         return self.builtin(node.func) or self.scan.module_of(node.func)
 
-    def parameters(self, function: ast.expr) -> list[str]:
-        """Names of the positional parameters of what a call calls, as far as the script shows it."""
-        if isinstance(function, ast.Lambda):
-            return _positional(function.args)
-        name = function.id if isinstance(function, ast.Name) else ""
-        found = self._functions.get(name)
-        return _positional(found) if found is not None else []
-
     def find(self, node: ast.AST, construct: str, message: str) -> Unsupported:
         """A finding at a node."""
         return Unsupported(
@@ -94,14 +87,14 @@ def _class_names(node: ast.ClassDef) -> Iterator[str]:
             yield from bound_names(inner)
 
 
-def _functions(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.arguments]]:
-    """Functions by the name that they are defined or bound under."""
+def _functions(nodes: list[ast.AST]) -> Iterator[tuple[str, list[str]]]:
+    """Positional parameters of functions by the name that these are defined or bound under."""
     for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield node.name, node.args
+                yield node.name, _positional(node.args)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=arguments)):
-                yield name, arguments
+                yield name, _positional(arguments)
             case _:
                 pass
 
