@@ -209,9 +209,7 @@ def test_no_process_is_left_after_an_early_end() -> None:
 @LINUX
 def test_no_process_is_left_after_an_interrupt() -> None:
     def interrupted() -> Iterator[None]:
-        with closing(
-            parse_all([job(n, noise(300_000)) for n in range(8)] + [job(8, b"1")], processes=2)
-        ) as results:
+        with closing(parse_all(LONG_AND_SHORT, processes=2)) as results:
             for _ in results:
                 raise KeyboardInterrupt
             yield
