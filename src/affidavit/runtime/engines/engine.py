@@ -85,7 +85,9 @@ class Engines:
         """
         if wanted != "auto":
             if wanted not in self._makers:
-                raise UsageError("usage", f"no engine {wanted!r}", hint=f"one of auto, {', '.join(self._makers)}")
+                raise UsageError(
+                    "usage", f"no engine {wanted!r}", hint=f"one of auto, {', '.join(self._makers)}"
+                )
             return Choice(engine=await self._started(wanted), reason="asked for")
         refused: list[str] = []
         for name in self._makers:
@@ -97,7 +99,9 @@ class Engines:
             reason = "; ".join(refused) or "isolation was tried and holds"
             return Choice(engine=engine, reason=reason)
         raise FailedError(
-            "engine-unavailable", "; ".join(refused), hint="`affidavit doctor` tries each isolation layer and says more"
+            "engine-unavailable",
+            "; ".join(refused),
+            hint="`affidavit doctor` tries each isolation layer and says more",
         )
 
     async def _started(self, name: str) -> Engine:
