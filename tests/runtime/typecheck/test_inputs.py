@@ -109,3 +109,13 @@ def test_what_must_fail_is_refused(
     assert verdict.status == "rejected", verdict
     assert verdict.blocking[0].line == source.count("\n") + 1
     assert verdict.blocking[0].column == column
+
+
+def test_a_class_name_of_both_host_and_input_proves_nothing(
+    runner: asyncio.Runner, checker: Checker, stubs: str
+) -> None:
+    inputs = "from typing import TypedDict\nclass ModulesRow(TypedDict):\n    other: int\nrow: ModulesRow\n"
+    verdict = runner.run(checker.check("row['path']", stubs=stubs, inputs_stub=inputs))
+    assert verdict.status == "advised"
+    verdict = runner.run(checker.check("row['other'] + 1", stubs=stubs, inputs_stub=inputs))
+    assert verdict.status == "clean"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from affidavit.runtime.typecheck.syntax import MAX_BYTES, Parsed, Unparsable, parse
+from affidavit.runtime.typecheck.syntax import MAX_BYTES, Parsed, Unparsable, parse, unfit_for_checking
 from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText
 
 
@@ -83,7 +83,9 @@ def test_what_is_no_python_is_named_with_its_place(source: str, line: int, colum
     ids=["terms", "signs", "calls", "lambdas", "nots", "long", "finally"],
 )
 def test_what_would_exhaust_the_compiler_is_not_judged(source: str) -> None:
-    assert isinstance(parse(source), Unparsable)
+    found = parse(source)
+    # Newer compilers take some of these; then the examination does not.
+    assert isinstance(found, Unparsable) or (isinstance(found, Parsed) and unfit_for_checking(found))
 
 
 @pytest.mark.parametrize("source", ["x = 1\n  y = 2", "if x:\n\ty = 1\n        z = 2", "def f():\npass"])

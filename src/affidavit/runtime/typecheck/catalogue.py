@@ -69,24 +69,43 @@ class Catalogue:
     namespaces: frozenset[str]
 
     @classmethod
-    def read(cls, *stubs: str) -> Catalogue:
-        """Read stub modules: first the host's, then those of inputs.
+    def read(cls, text: str, *, exact: bool = False) -> Catalogue:
+        """Read one stub module.
 
-        Inputs exist before the script runs, so their TypedDicts hold the keys that they name and no others.
+        Args:
+            text: its source.
+            exact: its TypedDicts hold the keys that they name and no others, as those of inputs do, which exist
+                before the script runs.
 
         Raises:
             SyntaxError: text that is not Python (or what else the compiler raises for it).
         """
         reader = _Reader()
-        exported = tuple(reader.module(text, closed=number > 0) for number, text in enumerate(stubs))
+        names = reader.module(text, closed=exact)
         paths = _paths(reader.classes, reader.values)
         return cls(
             classes=reader.classes,
             values=reader.values,
             functions=reader.functions,
-            exported=exported,
+            exported=(names,),
             paths={name: found[0] for name, found in paths.items() if len(found) == 1},
             namespaces=frozenset(name for name, found in paths.items() if found[0].partition(".")[0] == "df"),
+        )
+
+    def joined(self, other: Catalogue) -> Catalogue:
+        """Both modules together, as a script sees them. Each stands for itself: neither refers to the other.
+
+        A class name that both have says nothing any more, as the type checker's words do not tell which is meant.
+        """
+        shared = self.classes.keys() & other.classes.keys()
+        classes = {**self.classes, **other.classes}
+        return Catalogue(
+            classes={name: one for name, one in classes.items() if name not in shared},
+            values={**self.values, **other.values},
+            functions={**self.functions, **other.functions},
+            exported=(*self.exported, *other.exported),
+            paths={**self.paths, **other.paths},
+            namespaces=self.namespaces | other.namespaces,
         )
 
     def lineage(self, name: str) -> Iterator[StubClass]:

@@ -22,6 +22,7 @@ __all__ = ["Checker"]
 
 _MAX_FOUND = 400
 _MAX_SHOWN = 50
+_MAX_CATALOGUES = 64
 _STUB_ERRORS = frozenset({"invalid-syntax", "unresolved-reference", "import-not-found", "invalid-type-form"})
 
 
@@ -65,7 +66,7 @@ class Checker:
         self._project: Project | None = None
         self._server: TypeServer | None = None
         self._verdicts: OrderedDict[str, Verdict] = OrderedDict()
-        self._catalogues: OrderedDict[tuple[str, str], Catalogue] = OrderedDict()
+        self._catalogues: OrderedDict[tuple[str, bool], Catalogue] = OrderedDict()
 
     @property
     def pid(self) -> int | None:
@@ -128,7 +129,8 @@ class Checker:
         if unfit:
             return Verdict(status="unchecked", reason=unfit)
         try:
-            catalogue = self._catalogue(stubs, inputs_stub)
+            host = self._catalogue(stubs, exact=False)
+            catalogue = host.joined(self._catalogue(inputs_stub, exact=True))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
         case = Case(parsed.text, parsed.tree, catalogue)
@@ -141,11 +143,11 @@ class Checker:
             reason = str(unchecked)
         return _verdict(found, reason)
 
-    def _catalogue(self, stubs: str, inputs_stub: str) -> Catalogue:
-        key = (stubs, inputs_stub)
-        known = self._catalogues.pop(key, None) or Catalogue.read(*key)
+    def _catalogue(self, text: str, *, exact: bool) -> Catalogue:
+        key = (text, exact)
+        known = self._catalogues.pop(key, None) or Catalogue.read(text, exact=exact)
         self._catalogues[key] = known
-        if len(self._catalogues) > 32:
+        if len(self._catalogues) > _MAX_CATALOGUES:
             self._catalogues.popitem(last=False)
         return known
 
