@@ -80,13 +80,16 @@ CLAIMS = (
         id="local-damage",
         page="README.md",
         sentence="One broken file never stops the rest of an application.",
-        tests=(),
+        tests=(
+            "analyzers/javascript/test_analyzer_hostile.py::test_odd_sources_cost_themselves_alone",
+            "analyzers/javascript/test_analyzer_hostile.py::test_bad_entries_of_an_archive_do_not_stop_the_rest",
+        ),
     ),
     Claim(
         id="no-target-code",
         page="README.md",
         sentence="No code of the analysed application is run.",
-        tests=(),
+        tests=("analyzers/javascript/test_analyzer_hostile.py::test_no_code_of_the_application_is_run",),
     ),
     Claim(
         id="references-equal-oracle",

@@ -309,7 +309,7 @@ class TestReplies:
             assert reply.subject == PARENT.subject
             assert reply.parents == (PARENT.evidence_id,)
             assert reply.coverage == PARENT.coverage
-            assert reply.limitations == PARENT.limitations
+            assert reply.limitations == (), "they stand in the parent's record, once"
 
     def test_cursor_and_offset_give_one_evidence_id(self, operations: dict[str, Operation]) -> None:
         page = operations["page"]

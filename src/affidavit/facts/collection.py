@@ -41,7 +41,7 @@ MAX_PAGE_BYTES = 256 * 1024
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 """Bound on the canonical bytes of a batch's items. One item is always shown, however large."""
 MAX_GROUPS = 10_000
-MAX_SHOWN_LIMITATIONS = 100
+MAX_SHOWN_LIMITATIONS = 10
 
 Where: TypeAlias = Mapping[str, Any] | None
 

@@ -69,9 +69,8 @@ class PageInfo(TypedDict):
 class Page(TypedDict, Generic[Row]):
     """One page of rows with what they rest on.
 
-    `limitations` shows the first 100 places that could not be examined and `limitations_omitted` counts the others;
-    all of them stand in the record `source.evidence_id`. Both are outside the hash of the value: the page's own
-    record carries every limitation.
+    `limitations` shows the first 10 places that could not be examined and `limitations_omitted` counts the others; all
+    of them stand once, in the record `source.evidence_id`. Neither is hashed.
     """
 
     rows: list[Row]

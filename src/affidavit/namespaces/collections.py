@@ -299,7 +299,6 @@ def _reply(collection: Collection, answer: Answer) -> Reply:
         subject=parent.subject,
         parents=(parent.evidence_id,),
         coverage=parent.coverage,
-        limitations=parent.limitations,
     )
 
 
