@@ -6,6 +6,9 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -151,6 +154,31 @@ def test_closing_ends_everything_and_is_final() -> None:
         await engine.close()
 
     _alone(work())
+
+
+def test_nothing_outlives_a_host_that_is_killed() -> None:
+    """The zygote sees the host's socket close, and the kernel ends the script with the zygote."""
+    code = (
+        "import asyncio, sys\nfrom affidavit.runtime.engines.cpython import CPythonEngine\n"
+        "from affidavit.runtime.program import Program\n"
+        "async def handle(call):\n    print(engine.pid, flush=True)\n    await asyncio.Event().wait()\n"
+        "engine = CPythonEngine()\n"
+        "leaf = {'$call': 'hang', 'parameters': [], 'positional': 0, 'kind': 'operation'}\n"
+        "source = 'import asyncio\\nt = asyncio.create_task(df.hang())\\nawait asyncio.sleep(0)\\nwhile True: pass'\n"
+        "source = source.replace('sleep(0)', 'sleep(0.05)')\n"
+        "asyncio.run(engine.run(Program(source=source, tree={'hang': leaf}), handle))\n"
+    )
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    with host.stdout:
+        session = int(host.stdout.readline())
+        assert len(members(session)) >= 2
+        host.kill()
+        host.wait()
+    give_up = time.monotonic() + 20
+    while members(session):
+        assert time.monotonic() < give_up
+        os.sched_yield()
 
 
 def test_starting_starts_once() -> None:

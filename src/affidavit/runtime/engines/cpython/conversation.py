@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
 
+from affidavit.runtime.engines.cpython.eager import start_eagerly
 from affidavit.runtime.engines.cpython.guest.wire import (
     CALL,
     DONE,
@@ -210,7 +210,7 @@ class Conversation:
         if refused is not None:
             self._settle(number, refused)
             return
-        task = _start(self._loop, self._serve(number, call))
+        task = start_eagerly(self._loop, self._serve(number, call))
         if not task.done():
             self._tasks.add(task)
             task.add_done_callback(self._on_served)
@@ -364,13 +364,6 @@ class Conversation:
                 "timed-out", "TimeoutError", message, "do less in one run, or ask for more time"
             )
         return _died(ending)
-
-
-def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task for one call; where Python can, begun at once, which spares a pass of the loop."""
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(work, loop=loop, eager_start=True)
-    return loop.create_task(work)
 
 
 def _died(ending: Ending | None) -> tuple[str, ScriptError]:

@@ -246,7 +246,7 @@ class Zygote:
 
     def _on_message(self) -> None:
         try:
-            message, fds, _, _ = socket.recv_fds(self._control, _CONTROL, 1)
+            message, fds, _, _ = socket.recv_fds(self._control, _CONTROL, 1, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
         except OSError:

@@ -13,7 +13,7 @@ import select
 import selectors
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from affidavit.runtime.engines.cpython.guest.wire import LENGTH, RETURNED, SETTLED
 
@@ -125,6 +125,11 @@ class Channel:
                 )
             at = end
         return data[at:]
+
+    def wait_for_end(self) -> NoReturn:
+        """Wait to be killed, so that the host can look at this process until it has seen the end of the run."""
+        while True:
+            self._more(0)
 
     def wait_for(self, number: int) -> Settled:
         """Block until this one call is answered; others are delivered on the way."""

@@ -85,7 +85,7 @@ def serve(
     assert kind == PROGRAM
     run.prepare(lock, body)
     run.run()
-    os._exit(0)
+    channel.wait_for_end()
 
 
 def _rehearse(channel: Channel, clock: Clock) -> None:
