@@ -133,7 +133,7 @@ OWN: Final = '''\
         retryable: bool
         details: dict[str, Any]
     def answer(self, *, status: Literal["answered", "partial", "unsupported"], value: Any = None, \
-evidence: Sequence[str] | None = None, derivation: str | None = None, coverage: Any = None, \
+evidence: Sequence[str | Mapping[str, Any]] | None = None, derivation: str | None = None, coverage: Any = None, \
 missing: Sequence[str] | None = None, reason: str | None = None) -> None:
         """The final answer of this run; without `evidence` it cites every call."""
     def calls(self) -> list[CallInfo]:

@@ -6,26 +6,32 @@ coverage that it states is computed from what it cites: a script may narrow it a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from affidavit.errors import AffidavitError, UsageError
-from affidavit.evidence.record import Confidence, Coverage, Failure, JsonValue, Producer, Record, Success
+from affidavit.evidence.citations import (
+    ANSWER,
+    STRENGTH,
+    Citation,
+    State,
+    cited_confidence,
+    cited_coverage,
+    mismatch,
+    quality_warnings,
+    read_citation,
+)
+from affidavit.evidence.record import Confidence, Coverage, JsonValue, Producer, Record, Success
 from affidavit.runtime.ledger import CallEntry
 from affidavit.store import Store
 
 __all__ = ["Answer", "AnswerStatus", "read_answer"]
 
 AnswerStatus: TypeAlias = Literal["answered", "partial", "unsupported"]
-State: TypeAlias = Literal["complete", "partial", "unknown"]
 
 _STATUSES: tuple[AnswerStatus, ...] = ("answered", "partial", "unsupported")
 _FIELDS = ("status", "value", "evidence", "derivation", "coverage", "missing", "reason")
-_STRENGTH: Mapping[str, int] = {"unknown": 0, "partial": 1, "complete": 2}
-_CITATION = re.compile(r"(ev1_[0-9a-f]{64})(?:#(/.*)?)?\Z", re.DOTALL)
-_PLACEHOLDERS = ("", "n/a", "none", "null", "unknown", "todo", "tbd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,7 @@ class Answer:
     Attributes:
         status: whether the question is answered, in part, or not by these means.
         value: the answer, encoded JSON.
-        evidence: citations: `ev1_...`, or with a JSON pointer into the record's result, `ev1_...#/rows/3`.
+        evidence: what it cites, and what it says stands there (`evidence.citations`).
         implicit: the script named no evidence, so every call of the run is cited.
         derivation: how the value follows from the evidence, in the script's words.
         coverage: `complete` only when every cited record's source was examined completely; `unknown` where none says.
@@ -48,7 +54,7 @@ class Answer:
 
     status: AnswerStatus
     value: JsonValue
-    evidence: tuple[str, ...]
+    evidence: tuple[Citation, ...]
     implicit: bool
     derivation: str
     coverage: Coverage
@@ -63,7 +69,7 @@ class Answer:
         return {
             "status": self.status,
             "value": self.value,
-            "evidence": list(self.evidence),
+            "evidence": [citation.json for citation in self.evidence],
             "implicit": self.implicit,
             "derivation": self.derivation,
             "coverage": {
@@ -82,10 +88,10 @@ class Answer:
         """The derivation that keeps the answer."""
         return Record(
             kind="derivation",
-            operation="answer/1",
+            operation=ANSWER,
             parameters={
                 "status": self.status,
-                "evidence": list(self.evidence),
+                "evidence": [citation.json for citation in self.evidence],
                 "implicit": self.implicit,
                 "derivation": self.derivation,
                 "missing": list(self.missing),
@@ -95,7 +101,7 @@ class Answer:
             producer=Producer(name="script", version="1"),
             authority="inference",
             confidence=self.confidence,
-            parents=tuple(sorted({citation.partition("#")[0] for citation in self.evidence})),
+            parents=tuple(sorted({citation.evidence_id for citation in self.evidence})),
             coverage=self.coverage,
             script=self.script,
         )
@@ -119,24 +125,23 @@ def read_answer(
         )
     given = arguments.get("evidence")
     implicit = given is None
-    citations = [entry.evidence_id for entry in entries] if implicit else _texts("evidence", given)
-    records = [_cited(citation, store) for citation in dict.fromkeys(citations)]
-    coverage = _narrowed(_coverage(records), arguments.get("coverage"))
-    derivation = _text("derivation", arguments.get("derivation"))
+    citations = _citations([entry.evidence_id for entry in entries] if implicit else given)
+    records = _records(citations, store)
+    coverage = _narrowed(cited_coverage(records), arguments.get("coverage"))
     reason = _text("reason", arguments.get("reason"))
     value = arguments.get("value")
     return Answer(
         status=status,
         value=value,
-        evidence=tuple(dict.fromkeys(citations)),
+        evidence=tuple(citations),
         implicit=implicit,
-        derivation=derivation,
+        derivation=_text("derivation", arguments.get("derivation")),
         coverage=coverage,
         missing=tuple(_texts("missing", arguments.get("missing") or [])),
         reason=reason,
-        quality_warnings=tuple(_warnings(status, value, reason, coverage, records)),
+        quality_warnings=tuple(quality_warnings(status, value, reason, coverage, records)),
         script=script,
-        confidence=_weakest(records),
+        confidence=cited_confidence(records),
     )
 
 
@@ -158,56 +163,55 @@ def _texts(field: str, value: JsonValue) -> list[str]:
     return [_text(field, item) for item in cast("list[JsonValue]", value)]
 
 
-def _cited(citation: str, store: Store) -> Record:
-    match = _CITATION.match(citation)
-    if match is None:
-        raise _invalid(
-            "evidence", f"{citation!r} is not an evidence id", "cite page.evidence_id or an id of df.calls()"
-        )
-    try:
-        record = store.evidence.get(match[1])
-    except AffidavitError as error:
+def _citations(given: JsonValue) -> list[Citation]:
+    """What is cited, each thing once."""
+    if not isinstance(given, list):
+        raise _invalid("evidence", "a list of citations expected", "evidence=[page.evidence_id]")
+    found: dict[str, Citation] = {}
+    for item in cast("list[JsonValue]", given):
+        try:
+            citation = read_citation(item)
+        except UsageError as error:
+            raise _invalid("evidence", error.message, error.hint) from error
+        found.setdefault(repr(citation.json), citation)
+    return list(found.values())
+
+
+def _records(citations: Iterable[Citation], store: Store) -> list[Record]:
+    """The cited records, each once; everything that the citations say stands in them."""
+    records: dict[str, Record] = {}
+    results: dict[str, JsonValue] = {}
+    for citation in citations:
+        name = citation.evidence_id
+        try:
+            if name not in records:
+                records[name] = store.evidence.get(name)
+            if citation.needs_result and name not in results:
+                results[name] = store.evidence.result(records[name])
+        except AffidavitError as error:
+            raise _not_there(citation, error) from error
+        problem = mismatch(citation, results[name]) if citation.needs_result else ""
+        if problem:
+            raise _invalid("evidence", problem, "cite what the record says; the place is a JSON pointer")
+    return list(records.values())
+
+
+def _not_there(citation: Citation, error: AffidavitError) -> UsageError:
+    if error.code == "evidence-not-found":
         hint = "cite only what was recorded: page.evidence_id, or an id of df.calls()"
-        raise _invalid("evidence", f"{match[1]} was never recorded here ({error.code})", hint) from error
-    if match[2] and not _resolves(match[2], store.evidence.result(record)):
-        raise _invalid(
-            "evidence", f"{citation} points at nothing in the record", "the place is a JSON pointer"
-        )
-    return record
-
-
-def _resolves(pointer: str, value: JsonValue) -> bool:
-    """Whether an RFC 6901 pointer leads somewhere."""
-    for raw in pointer.split("/")[1:]:
-        token = raw.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            items = cast("list[JsonValue]", value)
-            if not (token.isascii() and token.isdecimal() and int(token) < len(items)):
-                return False
-            value = items[int(token)]
-        elif isinstance(value, dict) and token in value:
-            value = cast("dict[str, JsonValue]", value)[token]
-        else:
-            return False
-    return True
-
-
-def _coverage(records: Sequence[Record]) -> Coverage:
-    stated = [record.coverage for record in records if record.coverage is not None]
-    incomplete = sum(1 for coverage in stated if coverage.state != "complete")
-    state: State = "unknown" if not stated else "partial" if incomplete else "complete"
-    return Coverage(state=state, selection="cited records", examined=len(records), unknown=incomplete)
+        return _invalid("evidence", f"{citation.evidence_id} was never recorded here ({error.code})", hint)
+    return _invalid("evidence", f"{citation.place}: {error.message} ({error.code})", error.hint)
 
 
 def _narrowed(computed: Coverage, said: JsonValue) -> Coverage:
     state: Any = cast("dict[str, JsonValue]", said).get("state") if isinstance(said, dict) else said
     if state is None:
         return computed
-    if state not in _STRENGTH:
+    if not isinstance(state, str) or state not in STRENGTH:
         raise _invalid(
-            "coverage", f"{state!r} is none of {', '.join(_STRENGTH)}", "or leave it out: it is computed"
+            "coverage", f"{state!r} is none of {', '.join(STRENGTH)}", "or leave it out: it is computed"
         )
-    if _STRENGTH[state] > _STRENGTH[computed.state]:
+    if STRENGTH[state] > STRENGTH[computed.state]:
         raise _invalid(
             "coverage",
             f"{state} is wider than the cited records, which are {computed.state}",
@@ -219,27 +223,3 @@ def _narrowed(computed: Coverage, said: JsonValue) -> Coverage:
         examined=computed.examined,
         unknown=computed.unknown,
     )
-
-
-def _weakest(records: Sequence[Record]) -> Confidence:
-    return "inferred" if any(record.confidence == "inferred" for record in records) else "derived"
-
-
-def _warnings(
-    status: AnswerStatus, value: JsonValue, reason: str, coverage: Coverage, records: Sequence[Record]
-) -> list[str]:
-    found: list[str] = []
-    if status == "answered":
-        if value is None or (isinstance(value, str) and value.strip().lower() in _PLACEHOLDERS):
-            found.append("answered without a value")
-        elif value in ({}, []):
-            found.append("the value is empty: say so in derivation if that is the answer")
-        if not records:
-            found.append("no evidence is cited")
-        if coverage.state == "partial":
-            found.append("a cited source was examined only in part: counts are lower bounds")
-    elif not reason:
-        found.append(f"{status} without a reason")
-    if any(isinstance(record.outcome, Failure) for record in records):
-        found.append("a failed call is cited")
-    return found
