@@ -28,7 +28,6 @@ def errors(source: str, language: LanguageName = "javascript") -> list[tuple[str
     [
         ('require("a"); x = = y; require("b")', [("require", "a"), ("require", "b")]),
         ('require("a"); var o = {; require("b")', [("require", "a"), ("require", "b")]),
-        ('using = function () { require("a") }; require("b")', [("require", "a"), ("require", "b")]),
         ('class A { accessor x = require("a") }; require("b")', [("require", "a"), ("require", "b")]),
         ('for (async of of require("a")); require("b")', [("require", "a"), ("require", "b")]),
         (

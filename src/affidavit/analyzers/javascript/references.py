@@ -33,10 +33,12 @@ computed and None, and still a site.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from tree_sitter import Node, Tree
 
+from affidavit.analyzers.javascript._comments import without_html_comments
 from affidavit.analyzers.javascript._facts import (
     Base,
     Encoding,
@@ -49,8 +51,8 @@ from affidavit.analyzers.javascript._facts import (
 )
 from affidavit.analyzers.javascript._flow import Flow, Site, Value, is_import_meta
 from affidavit.analyzers.javascript._literals import argument, literal, operand, source_of, spelling
+from affidavit.analyzers.javascript._masks import Mask, Masked, is_type_only, is_type_position, mask
 from affidavit.analyzers.javascript._statements import Statements, bound_names, declared_by, import_names
-from affidavit.analyzers.javascript._types import Mask, Masked, is_type_only, is_type_position, mask
 from affidavit.analyzers.javascript.languages import LanguageName
 from affidavit.analyzers.javascript.scope import Names
 from affidavit.analyzers.javascript.syntax import Frame, Lines, error_ranges, parse
@@ -89,8 +91,12 @@ def extract(
     encoding, invalid_at = _encoding(data)
     if encoding == "utf-16":
         return FileFacts(language=language, encoding=encoding, invalid_at=invalid_at, size=len(data))
-    masked = mask(data) if language in {"typescript", "tsx"} else Masked(data)
-    tree = parse(masked.data, language, should_stop=should_stop)
+    typescript = language in {"typescript", "tsx"}
+    masked = mask(data, typescript=typescript)
+    again = partial(parse, language=language, should_stop=should_stop)
+    tree = again(masked.data)
+    if not typescript:
+        tree = without_html_comments(masked.data, tree, again)
     extraction = _Extraction(data, tree, masked)
     return FileFacts(
         language=language,
@@ -187,7 +193,7 @@ class _Extraction:
         specifier = literal(source, self._data)
         names = import_names(clause or equals)
         kind: ReferenceKind = "import"
-        if is_type_only(frame.node, self._data):
+        if is_type_only(frame.node):
             kind = "import-type"
         elif equals is not None:
             kind = "require"
@@ -210,7 +216,8 @@ class _Extraction:
     def _export(self, frame: Frame) -> None:
         source = frame.node.child_by_field_name("source")
         if source is not None:
-            kind: ReferenceKind = "import-type" if is_type_only(frame.node, self._data) else "export-from"
+            is_type = frame.start in self._masked.types or is_type_only(frame.node)
+            kind: ReferenceKind = "import-type" if is_type else "export-from"
             self._add(kind, literal(source, self._data), frame)
 
     def _import_call(self, frame: Frame) -> None:
@@ -293,14 +300,16 @@ class _Extraction:
         bindings: Iterable[str] = (),
         base: Base = "file",
     ) -> None:
+        masked = self._masked
         first, last = self._statements.of(frame)
-        first = self._masked.exports.get(first, first)
         self._found.append(
             Reference(
                 kind=kind,
                 specifier=specifier,
-                span=self.lines().span(frame.start if start is None else start, frame.end),
-                statement=self.lines().span(first, last),
+                span=self.lines().span(
+                    frame.start if start is None else start, masked.ends.get(frame.end, frame.end)
+                ),
+                statement=self.lines().span(masked.starts.get(first, first), masked.ends.get(last, last)),
                 bindings=tuple(bindings),
                 base=base,
             )

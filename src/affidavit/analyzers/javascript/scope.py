@@ -55,6 +55,7 @@ _BLOCKS: Final = frozenset(
     }
 )
 _NAMED_SCOPES: Final = FUNCTIONS | _CLASSES
+_PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter", "formal_parameters"})
 _VAR_OWNERS: Final = FUNCTIONS | _NAMESPACES | {"class_static_block"}
 _DECLARATIONS: Final = (
     "function_declaration",
@@ -271,10 +272,13 @@ class _Lookup:
 def _outwards(frame: Frame) -> Frame | None:
     """The next scope candidate: what names a function or decorates a class stands outside of it."""
     parent = frame.parent
-    if parent is None:
-        return None
-    outside = frame.type == "decorator" or frame.field == "name"
-    return parent.parent if outside and parent.is_in(_NAMED_SCOPES) else parent
+    decorates = frame.type == "decorator"
+    while decorates and parent is not None and parent.is_in(_PARAMETERS):
+        # A parameter is decorated when its class is defined, before there is any call.
+        parent = parent.parent
+    if parent is not None and parent.is_in(_NAMED_SCOPES) and (decorates or frame.field == "name"):
+        return parent.parent
+    return parent
 
 
 class _Roles:
