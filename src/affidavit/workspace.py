@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from affidavit import __version__
 from affidavit.analyzers.datasets import Datasets, Place
@@ -24,15 +24,18 @@ from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import JsonValue, Record, Subject
 from affidavit.extensions import Progress, load_analyzers
 from affidavit.mounts.mounted import Mounted, mounts_of, parse_mount
-from affidavit.mounts.python import module_namespace
 from affidavit.namespaces.operation import Namespace
 from affidavit.policy import Grant
-from affidavit.runtime.catalogue import Catalogue
 from affidavit.runtime.engines.engine import Engine, Engines
 from affidavit.runtime.engines.finding import Finding
-from affidavit.runtime.session import Parts, Session
-from affidavit.runtime.typecheck import Checker
 from affidavit.store import Event, Store
+from affidavit.store.journal import Journal, JournalSettings
+
+# Mounting and looking need neither the type check nor the machinery of tools: those are imported when first used.
+if TYPE_CHECKING:
+    from affidavit.runtime.catalogue import Catalogue
+    from affidavit.runtime.session import Session
+    from affidavit.runtime.typecheck import Checker
 
 __all__ = ["Workspace"]
 
@@ -53,18 +56,27 @@ class Workspace:
     ```
     """
 
-    def __init__(self, root: Path, store: Store, grants: Sequence[Grant]) -> None:
+    def __init__(
+        self, root: Path, store: Store, grants: Sequence[Grant], journal: JournalSettings | None
+    ) -> None:
         self.root = root
         self.store = store
         self._grants = tuple(grants)
+        self._journal = journal
+        self._journals: dict[str, Journal] = {}
         self._datasets = Datasets(root / "facts")
         self._tools: dict[str, Namespace] = {}
         self._engines = Engines(_engine_makers())
-        self._checker = Checker()
+        self._kept_checker: Checker | None = None
 
     @classmethod
     def open(
-        cls, root: Path | str = ".affidavit", *, tenant: str = "default", grants: Iterable[Grant] = ()
+        cls,
+        root: Path | str = ".affidavit",
+        *,
+        tenant: str = "default",
+        grants: Iterable[Grant] = (),
+        journal: Path | str | JournalSettings | None = None,
     ) -> Workspace:
         """Open a workspace folder, making it when it is not there.
 
@@ -72,12 +84,15 @@ class Workspace:
             root: the folder.
             tenant: whose data; nothing crosses from one tenant to another.
             grants: what a person permits beside reading.
+            journal: a folder, or settings: each session that is opened is journalled there, line by line.
 
         Raises:
             VerificationError: `store-damaged`, `store-version`.
         """
         folder = Path(root).absolute()
-        return cls(folder, Store.open(folder, tenant=tenant), tuple(grants))
+        if isinstance(journal, Path | str):
+            journal = JournalSettings(folder=Path(journal).absolute())
+        return cls(folder, Store.open(folder, tenant=tenant), tuple(grants), journal)
 
     async def __aenter__(self) -> Self:
         return self
@@ -90,7 +105,8 @@ class Workspace:
     async def close(self) -> None:
         """Release engines, the checker and files. Records stay."""
         await self._engines.close()
-        await self._checker.close()
+        if self._kept_checker is not None:
+            await self._kept_checker.close()
         self._datasets.close()
         self.store.close()
 
@@ -110,6 +126,8 @@ class Workspace:
         """
         name, uri = parse_mount(spec)
         if uri.startswith(_PYTHON):
+            from affidavit.mounts.python import module_namespace
+
             module_namespace(
                 name, uri.removeprefix(_PYTHON)
             )  # what cannot be loaded is refused now, not when called
@@ -188,7 +206,10 @@ class Workspace:
 
         Raises:
             UsageError: `usage` for a malformed id; whatever `mount` raises.
+            FailedError: `journal-failed`, `journal-mismatch`, `journal-version`, when the workspace has a journal.
         """
+        from affidavit.runtime.session import Parts, Session
+
         session_id = f"ses_{secrets.token_hex(8)}" if session_id is None else session_id
         if not _SESSION.match(session_id) or session_id == _HOME:
             hint = "letters, digits, dot, dash and underscore, at most 100"
@@ -198,6 +219,8 @@ class Workspace:
             self._log("session-opened", session_id, opened, key="session-opened")
         for spec in mounts:
             self.mount(spec, progress=progress, session=session_id)
+        if keep and self._journal is not None and session_id not in self._journals:
+            self._follow(session_id, self._journal)
         grants: list[Grant] = list(self._grants)
         catalogue = self._catalogue(self.mounts(session_id), grants, progress or _silent)
         locks = self.root / "locks"
@@ -214,8 +237,22 @@ class Workspace:
             ),
         )
 
+    def journal(self, session_id: str) -> Journal | None:
+        """The journal of a session that was opened here, or None."""
+        return self._journals.get(session_id)
+
+    def notices(self) -> list[str]:
+        """What a person should be told of the journals: those that reached their bound."""
+        return [
+            f"the journal {journal.path} reached its bound of {journal.settings.max_bytes} bytes:"
+            f" what came after it in session {session} is in the workspace only"
+            for session, journal in self._journals.items()
+            if journal.truncated
+        ]
+
     async def doctor(self) -> list[Finding]:
         """Try every part for real; what `affidavit doctor` prints."""
+        from affidavit.runtime.catalogue import Catalogue
         from affidavit.runtime.engines.cpython import CPythonEngine
         from affidavit.runtime.engines.monty import MontyEngine
 
@@ -253,6 +290,9 @@ class Workspace:
 
     def _catalogue(self, mounts: Sequence[Mounted], grants: list[Grant], progress: Progress) -> Catalogue:
         """What a session may call; mounting by a person grants a mount's external operations (design rule 24)."""
+        from affidavit.mounts.python import module_namespace
+        from affidavit.runtime.catalogue import Catalogue
+
         databases: dict[str, Namespace] = {}
         tools = dict(self._tools)
         for mounted in mounts:
@@ -271,6 +311,25 @@ class Workspace:
                 },
             )
         )
+
+    @property
+    def _checker(self) -> Checker:
+        if self._kept_checker is None:
+            from affidavit.runtime.typecheck import Checker
+
+            self._kept_checker = Checker()
+        return self._kept_checker
+
+    def _follow(self, session_id: str, settings: JournalSettings) -> None:
+        """Journal a session from its first event on; its mounts are known by now and name the file."""
+        subjects = [
+            {"name": mounted.name, "digest": mounted.artifact, "format": mounted.format}
+            for mounted in self.mounts(session_id)
+            if mounted.artifact
+        ]
+        journal = Journal.open(self.store, session_id, settings, product=__version__, subjects=subjects)
+        self._journals[session_id] = journal
+        self.store.follow(session_id, journal)
 
     def _log(
         self,

@@ -73,9 +73,22 @@ class Events:
         self._database = database
         self._tenant = tenant
 
-    def of_session(self, session: str, after: int = 0) -> list[StoredEvent]:
-        """The events of a session in order, those with `seq` above `after`."""
-        return self._select("AND e.session = ? AND e.seq > ? ORDER BY e.seq", session, after)
+    def of_session(
+        self, session: str, after: int = 0, *, skip: int = 0, limit: int | None = None
+    ) -> list[StoredEvent]:
+        """The events of a session in order, those with `seq` above `after`.
+
+        Args:
+            session: its id.
+            after: only events with a larger `seq`.
+            skip: how many of these to leave out first.
+            limit: how many at most; all by default.
+        """
+        order = "AND e.session = ? AND e.seq > ? ORDER BY e.seq"
+        if skip or limit is not None:
+            bound = -1 if limit is None else limit
+            return self._select(f"{order} LIMIT ? OFFSET ?", session, after, bound, skip)
+        return self._select(order, session, after)
 
     def of_run(self, run: str) -> list[StoredEvent]:
         """The events of a run in order."""
@@ -159,6 +172,13 @@ def insert(cursor: sqlite3.Cursor, tenant: int, event: Event, data: bytes, recor
     seq = cursor.lastrowid
     assert seq is not None
     return seq
+
+
+def place_before(cursor: sqlite3.Cursor, tenant: int, session: str, seq: int) -> int:
+    """The `seq` of the session's last event before this one, 0 for the first, inside the caller's transaction."""
+    sql = "SELECT seq FROM events WHERE tenant = ? AND session = ? AND seq < ? ORDER BY seq DESC LIMIT 1"
+    rows = cursor.execute(sql, (tenant, session, seq)).fetchall()
+    return rows[0][0] if rows else 0
 
 
 def find_by_key(cursor: sqlite3.Cursor, tenant: int, event: Event) -> StoredEvent | None:

@@ -175,6 +175,12 @@ def keep(cursor: sqlite3.Cursor, tenant: int, sealed: Sealed) -> int:
     return number
 
 
+def is_new(cursor: sqlite3.Cursor, tenant: int, evidence_id: str) -> bool:
+    """Whether no record has this id yet, inside the caller's transaction."""
+    sql = "SELECT 1 FROM records WHERE tenant = ? AND id = ?"
+    return not cursor.execute(sql, (tenant, evidence_id)).fetchall()
+
+
 def number_of(cursor: sqlite3.Cursor, tenant: int, evidence_id: str) -> int:
     """The number of a record that must be there, inside the caller's transaction.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 from affidavit.errors import UsageError
 from affidavit.evidence.identity import Sealed, seal
@@ -19,12 +20,41 @@ from affidavit.store.database import BUSY_SECONDS, Database
 from affidavit.store.events import Event, Events, StoredEvent
 from affidavit.store.records import Evidence
 
-__all__ = ["Store"]
+__all__ = ["Appended", "Follower", "Store"]
 
 _FILE: Final = "store.sqlite"
 _BLOBS: Final = "blobs"
 
 _Entry: TypeAlias = tuple[Event, bytes, Sealed | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """An event that was just added, as a follower of its session is told.
+
+    Attributes:
+        stored: the event.
+        data: its data as canonical bytes.
+        sealed: the record that came with it, or None.
+        previous: `seq` of the session's event before it, 0 for the first.
+    """
+
+    stored: StoredEvent
+    data: bytes
+    sealed: Sealed | None
+    previous: int
+
+
+class Follower(Protocol):
+    """What keeps a copy of a session's events as they are added: its journal."""
+
+    def write(self, entries: Sequence[Appended]) -> None:
+        """Keep these events, in order. An error of it is the error of the append, whose events are stored."""
+        ...
+
+    def close(self) -> None:
+        """Finish the copy."""
+        ...
 
 
 class Store:
@@ -48,6 +78,7 @@ class Store:
         self.blobs = Blobs(root / _BLOBS / tenant)
         self.events = Events(database, self._tenant)
         self.evidence = Evidence(database, self._tenant, self.blobs)
+        self._followers: dict[str, Follower] = {}
 
     @classmethod
     def open(
@@ -95,6 +126,8 @@ class Store:
             VerificationError: `store-damaged`.
         """
         entry = self._prepare(event, record)
+        if event.session in self._followers:
+            return self._append_followed([entry])[0]
         return self._database.write(lambda cursor: self._insert(cursor, entry))
 
     def append_many(
@@ -107,11 +140,55 @@ class Store:
         """
         pairs = (it if isinstance(it, tuple) else (it, None) for it in events)
         entries = [self._prepare(event, record) for event, record in pairs]
+        if self._followers:
+            return self._append_followed(entries)
         return self._database.write(lambda cursor: [self._insert(cursor, entry) for entry in entries])
+
+    def load(self, items: Iterable[Event | Sealed]) -> tuple[int, int]:
+        """Add records and events from elsewhere in one transaction: all of them, or none when the iteration raises.
+
+        Followers are not told. Items are taken one by one, so that any number fits into memory; no other writer comes
+        between, and what the iteration reads of this store is what it adds to. A record that is there already is not
+        stored twice. Results that are kept apart must have their blobs already.
+
+        Returns:
+            How many events and how many records were new.
+
+        Raises:
+            AffidavitError: as `append`; whatever the iteration raises.
+        """
+
+        def work(cursor: sqlite3.Cursor) -> tuple[int, int]:
+            events = new = 0
+            for item in items:
+                if isinstance(item, Sealed):
+                    new += records.is_new(cursor, self._tenant, item.id)
+                    records.keep(cursor, self._tenant, item)
+                else:
+                    events += not self._insert(cursor, self._prepare(item, None)).repeated
+            return events, new
+
+        return self._database.write(work)
+
+    def follow(self, session: str, follower: Follower) -> None:
+        """Tell a follower of every event of a session from now on, before `append` returns.
+
+        The follower is closed with the store. An event that it cannot keep is stored, and `append` raises all the
+        same: whoever appended must not go on.
+        """
+        self._followers[session] = follower
+
+    def follower(self, session: str) -> Follower | None:
+        """The follower of a session, or None."""
+        return self._followers.get(session)
 
     def close(self) -> None:
         """Close the files. Nothing is lost without it; repeating it is harmless."""
-        self._database.close()
+        try:
+            while self._followers:
+                self._followers.popitem()[1].close()
+        finally:
+            self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -136,6 +213,28 @@ class Store:
         if sealed.spilled is not None:
             self.blobs.put(sealed.spilled)
         return event, data, sealed
+
+    def _append_followed(self, entries: Sequence[_Entry]) -> list[StoredEvent]:
+        """Add events in one transaction, then tell the followers: they copy only what is surely stored."""
+        told: dict[str, list[Appended]] = {}
+
+        def work(cursor: sqlite3.Cursor) -> list[StoredEvent]:
+            told.clear()
+            added: list[StoredEvent] = []
+            for entry in entries:
+                stored = self._insert(cursor, entry)
+                added.append(stored)
+                if stored.session in self._followers:
+                    previous = event_log.place_before(cursor, self._tenant, stored.session, stored.seq)
+                    told.setdefault(stored.session, []).append(
+                        Appended(stored=stored, data=entry[1], sealed=entry[2], previous=previous)
+                    )
+            return added
+
+        added = self._database.write(work)
+        for session, appended in told.items():
+            self._followers[session].write(appended)
+        return added
 
     def _insert(self, cursor: sqlite3.Cursor, entry: _Entry) -> StoredEvent:
         event, data, sealed = entry

@@ -32,6 +32,9 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("evidence", "show"): ("evidence:show", "Show one record by its id or a unique prefix."),
     ("session", "list"): ("sessions:show_all", "List sessions."),
     ("session", "show"): ("sessions:show", "Show the runs of a session, or its events."),
+    ("journal", "verify"): ("journal:verify", "Check a journal by itself: chain, ids, references."),
+    ("journal", "restore"): ("journal:restore", "Bring a journal back into a workspace, under the old ids."),
+    ("journal", "tail"): ("journal:tail", "Show the last events of a journal."),
     ("doctor",): ("doctor:doctor", "Try each isolation layer and part, and say what is missing."),
     ("demo",): ("demo:demo", "Ask a real Electron application a question."),
 }
@@ -40,6 +43,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "mount": "What scripts can ask: add, list, show, remove.",
     "evidence": "Records of calls: list, show.",
     "session": "Runs and their events: list, show.",
+    "journal": "Files that `--journal` wrote: verify, restore, tail.",
 }
 
 _CODES = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 does not verify, 5 refused by policy, 130 interrupted."

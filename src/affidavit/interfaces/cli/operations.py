@@ -12,8 +12,9 @@ from cyclopts import Parameter
 from affidavit.errors import CODES, AffidavitError, FailedError, NotFoundError, RefusedError, UsageError
 from affidavit.evidence import values
 from affidavit.interfaces.cli.arguments import read_pairs, read_value
+from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.mounts import progress_on_stderr
-from affidavit.interfaces.cli.output import Common, emit
+from affidavit.interfaces.cli.output import Common, emit, say
 from affidavit.interfaces.cli.show import value_text
 from affidavit.namespaces.describe import describe as describe_namespace
 from affidavit.policy import parse_grant
@@ -43,6 +44,7 @@ def call(
     mount: Annotated[list[str] | None, Parameter(negative="")] = None,
     session: str | None = None,
     grant: Annotated[list[str] | None, Parameter(negative="")] = None,
+    journalling: Journalling = Journalling(),  # noqa: B008
     common: Common = Common(),  # noqa: B008
 ) -> int:
     """Call one operation and print its result; the call is recorded as a script's would be.
@@ -66,10 +68,16 @@ def call(
 
     async def body() -> CallResult:
         async with Workspace.open(
-            common.workspace, tenant=common.tenant, grants=[parse_grant(text) for text in grant or []]
+            common.workspace,
+            tenant=common.tenant,
+            grants=[parse_grant(text) for text in grant or []],
+            journal=journalling.settings(),
         ) as workspace:
             opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
-            return await opened.call(operation.removeprefix("df."), arguments)
+            result = await opened.call(operation.removeprefix("df."), arguments)
+            for note in workspace.notices():
+                say(f"note: {note}")
+            return result
 
     result = asyncio.run(body())
     if isinstance(result, CallFailed):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from affidavit.interfaces.cli.arguments import read_pairs, read_source
+from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.mounts import progress_on_stderr
 from affidavit.interfaces.cli.output import Common, emit, say
 from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
@@ -34,6 +35,7 @@ def run(
     cpu_seconds: float = 60.0,
     memory_mb: int = 512,
     calls: int = 10_000,
+    journalling: Journalling = Journalling(),  # noqa: B008
     common: Common = Common(),  # noqa: B008
 ) -> int:
     """Run a script; every call that it makes becomes a record with an evidence id.
@@ -56,10 +58,16 @@ def run(
 
     async def body() -> Run:
         async with Workspace.open(
-            common.workspace, tenant=common.tenant, grants=[parse_grant(text) for text in grant or []]
+            common.workspace,
+            tenant=common.tenant,
+            grants=[parse_grant(text) for text in grant or []],
+            journal=journalling.settings(),
         ) as workspace:
             opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
-            return await opened.run(source, engine=engine, inputs=inputs, limits=limits)
+            finished = await opened.run(source, engine=engine, inputs=inputs, limits=limits)
+            for note in workspace.notices():
+                say(f"note: {note}")
+            return finished
 
     finished = asyncio.run(body())
     if common.json:

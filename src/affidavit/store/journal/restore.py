@@ -1,0 +1,132 @@
+"""Bringing what a journal holds back into a workspace: every record under its old id, every event in its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from affidavit.errors import FailedError, VerificationError
+from affidavit.evidence.canonical import canonical
+from affidavit.evidence.identity import Sealed
+from affidavit.evidence.record import JsonValue
+from affidavit.store.events import Event, prepare
+from affidavit.store.journal._portable import portable
+from affidavit.store.journal.verify import Contents, Report, open_walk, report, verify
+from affidavit.store.store import Store
+
+__all__ = ["Restored", "restore"]
+
+_Print: TypeAlias = bytes
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restoration did.
+
+    Attributes:
+        report: what the journal holds and whether it holds.
+        events: events that were added; the others were there.
+        records: records that were added.
+    """
+
+    report: Report
+    events: int
+    records: int
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The document of `affidavit journal restore --json`."""
+        return {
+            "session": self.report.session,
+            "status": self.report.status,
+            "events": {"added": self.events, "present": self.report.events - self.events},
+            "records": {"added": self.records, "present": self.report.records - self.records},
+            "blobs": self.report.blobs,
+            "losses": [dict(it) for it in self.report.losses],
+            "problems": [it.as_json() for it in self.report.problems],
+        }
+
+
+def restore(path: Path, store: Store, *, partial: bool = False) -> Restored:
+    """Add the events, records and blobs of a journal to a workspace. Repeating it adds nothing.
+
+    The journal is checked as a whole first, and all of it is added in one transaction. A torn end costs the torn line
+    and is reported; it does not keep the rest out.
+
+    Args:
+        path: a part of the journal.
+        store: the workspace's store.
+        partial: whether what is readable of a damaged journal is added.
+
+    Raises:
+        VerificationError: `journal-damaged`, with the problems in `details`; nothing was added.
+        FailedError: `journal-version`; `journal-mismatch`: the workspace has another session of this name.
+        NotFoundError: `artifact-not-found`.
+    """
+    first = verify(path)
+    if first.status == "damaged" and not partial:
+        raise VerificationError(
+            "journal-damaged",
+            f"{path} does not hold: " + "; ".join(it.message for it in first.problems[:_SHOWN]),
+            hint="`--partial` restores what is readable",
+            details={"problems": [it.as_json() for it in first.problems]},
+        )
+    contents = Contents(open_walk(path), on_blob=lambda digest, data: _put(store, digest, data))
+    events, records = store.load(_items(contents, store, first.session, partial=partial))
+    return Restored(report=report(contents, path), events=events, records=records)
+
+
+def _put(store: Store, digest: str, data: bytes) -> None:
+    assert store.blobs.put(data).digest == digest
+
+
+def _items(contents: Contents, store: Store, session: str, *, partial: bool) -> Generator[Event | Sealed]:
+    """Records and new events, in the journal's order.
+
+    What the workspace has of the session must be the beginning of what the journal tells, or all of it: events have an
+    order, and one that is put behind later ones would tell another story.
+    """
+    present: Counter[_Print] | None = None
+    added = 0
+    for item in contents.items():
+        if isinstance(item, Sealed):
+            yield item
+            continue
+        if present is None:
+            # Read inside the transaction: nobody else adds to the session from here on.
+            present = Counter(_print(it) for it in store.events.of_session(item.session))
+        mark = _print(item)
+        if present[mark]:
+            present[mark] -= 1
+            if added and not partial:
+                raise _mismatch(session)
+            continue
+        if (
+            item.evidence_id is not None
+            and not contents.has(item.evidence_id)
+            and not store.evidence.has([item.evidence_id])
+        ):
+            continue  # its record is lost; only damaged journals come here, and their report says so
+        added += 1
+        yield item
+    if added and present and present.total() and not partial:
+        raise _mismatch(session)
+
+
+def _print(event: Event) -> _Print:
+    """What makes an event the same one in two places: everything but its number there."""
+    about = [event.kind, event.session, event.at, event.run, event.key, event.evidence_id]
+    return sha256(canonical(about) + portable(event.kind, prepare(event))).digest()
+
+
+def _mismatch(session: str) -> FailedError:
+    return FailedError(
+        "journal-mismatch",
+        f"the workspace has other events of session {session!a} than the journal",
+        hint="restore into another workspace; `--partial` adds what is missing behind them",
+        details={"session": session},
+    )

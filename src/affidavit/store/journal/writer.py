@@ -1,0 +1,440 @@
+"""Writing the journal of one session: every event as a line, in the log's order, before `Store.append` returns.
+
+The log is the truth and the journal follows it. Whoever holds the journal's lock writes the events that are in the log
+and not yet in the journal, up to its own; so an event whose writer died between the two is caught up by the next
+writer, a journal that is turned on late holds the whole session, and several processes write one unforked chain.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from affidavit.errors import AffidavitError, FailedError, VerificationError
+from affidavit.evidence.identity import Sealed, seal
+from affidavit.evidence.record import JsonValue
+from affidavit.store.events import StoredEvent, prepare
+from affidavit.store.journal._part import Part, claim, failing
+from affidavit.store.journal._portable import portable
+from affidavit.store.journal._sync import Syncer
+from affidavit.store.journal._tail import Tail
+from affidavit.store.journal.lines import (
+    FORMAT,
+    VERSION,
+    Line,
+    blob_length,
+    blob_payloads,
+    check_version,
+    event_payload,
+    make,
+    payload,
+    read_line,
+    record_payload,
+    refuse_newer,
+)
+from affidavit.store.journal.names import part_path
+from affidavit.store.journal.settings import JournalSettings
+from affidavit.store.store import Appended
+
+if TYPE_CHECKING:
+    from affidavit.store.store import Store
+
+__all__ = ["Journal"]
+
+RESERVE: Final = 4096
+"""Bytes below the bound that are kept free for the line that says that it was reached."""
+
+_IDS: Final = re.compile(rb"ev1_[0-9a-f]{64}")
+_BLOBS: Final = re.compile(rb'\{"digest":"(sha256:[0-9a-f]{64})","size":[0-9]+\}')
+_MAX_SUBJECTS: Final = 20
+_CATCH_UP: Final = 500  # events read from the log at a time
+
+
+class Journal:
+    """The journal of one session. Safe for several threads; several processes may have it open.
+
+    Attributes:
+        session: id of the session.
+        settings: where it goes and what it promises.
+    """
+
+    def __init__(
+        self, store: Store, session: str, settings: JournalSettings, about: Mapping[str, JsonValue], name: str
+    ) -> None:
+        self.session = session
+        self.settings = settings
+        self._store = store
+        self._about = about
+        self._name = name
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._tail = Tail()
+        self._seq = 0  # of the last event of the log that is in the journal
+        self._begun = False
+        self._part = Part.open(settings.folder, name, 1)
+        self._syncer = Syncer(settings, self._part.handle)
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        session: str,
+        settings: JournalSettings,
+        *,
+        product: str = "",
+        subjects: Sequence[Mapping[str, JsonValue]] = (),
+    ) -> Journal:
+        """Open the journal of a session, making it or going on with the one that is there, and bring it up to date.
+
+        Args:
+            store: the workspace's store, whose log it follows.
+            session: id of the session.
+            settings: where it goes and what it promises.
+            product: version of the product, for the head.
+            subjects: what is examined, as far as known: each with its `digest`; the first names the file.
+
+        Raises:
+            FailedError: `journal-failed`: it cannot be written; `journal-mismatch`: it is of another log, or ahead of
+                this one; `journal-version`: it was written by a newer version; `store-busy`.
+            VerificationError: `journal-damaged`: it cannot be gone on with.
+        """
+        about: dict[str, JsonValue] = {
+            "fsync": settings.fsync,
+            "product": product,
+            "session": session,
+            "subjects": [dict(it) for it in subjects[:_MAX_SUBJECTS]],
+        }
+        first = str(subjects[0]["digest"]) if subjects else None
+        with failing(settings.folder):
+            name = claim(settings.folder, session, first)
+            journal = cls(store, session, settings, about, name)
+        try:
+            journal._begin()
+        except BaseException:
+            journal._part.close()
+            raise
+        return journal
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the bound was reached: later events are in the workspace only."""
+        return self._tail.truncated
+
+    @property
+    def path(self) -> Path:
+        """The part that is written."""
+        return self._part.path
+
+    def write(self, entries: Sequence[Appended]) -> None:
+        """Write events that were just added to the log, in order; durable as the policy says when this returns.
+
+        Raises:
+            FailedError: `journal-failed`: the events are in the log and not, or not surely, in the journal. Nothing
+                may go on as if they were. A later write catches up.
+            VerificationError: `journal-damaged`.
+        """
+        with self._writing():
+            for entry in entries:
+                if entry.stored.seq <= self._seq:
+                    continue  # another writer caught up
+                if entry.stored.repeated or entry.previous != self._seq:
+                    self._catch_up(entry.stored.seq)
+                else:
+                    self._put(entry.stored, entry.data, entry.sealed)
+        with failing(self.path):
+            self._syncer.settle()
+
+    def close(self) -> None:
+        """Write the closing line and release the files. Repeating it is harmless.
+
+        Raises:
+            FailedError: `journal-failed`: what was written may not have reached the disk.
+        """
+        if self._closed:
+            return
+        if os.getpid() == self._process:
+            try:
+                with self._writing():
+                    self._line(payload({"closed": {"count": self._tail.count}}))
+            except AffidavitError:
+                pass  # without that line it says "not closed", which is what it is
+        with self._lock:
+            self._closed = True
+            try:
+                with failing(self.path):
+                    self._syncer.close()
+            finally:
+                self._part.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- opening and following ----
+
+    def _begin(self) -> None:
+        """Read what is there, see that it is this log's, and write what is missing."""
+        with self._writing():
+            self._seq = self._match()
+            self._begun = True
+            last = self._store.events.last(self.session)
+            if last is not None and last.seq > self._seq:
+                self._catch_up(last.seq)
+        with failing(self.path):
+            self._syncer.settle()
+
+    def _match(self) -> int:
+        """The `seq` in this log of the last event in the journal, when it is the journal of this log."""
+        count = self._tail.count
+        if count == 0:
+            return 0
+        places = {1: self._tail.first_event, count: self._tail.last_event}
+        seq = 0
+        for place, raw in places.items():
+            [*_, found] = [None, *self._store.events.of_session(self.session, skip=place - 1, limit=1)]
+            if found is None:
+                raise FailedError(
+                    "journal-mismatch",
+                    f"the journal {self.path} has {count} events of session {self.session}, more than the workspace",
+                    hint="`affidavit journal restore` it into the workspace first, or choose another folder",
+                    details={"path": str(self.path), "events": count},
+                )
+            seq = found.seq
+            line = read_line(raw)
+            if line is not None and not _same(line, found):
+                raise FailedError(
+                    "journal-mismatch",
+                    f"the journal {self.path} is of another session that is called {self.session}, too",
+                    hint="choose another folder for the journal, or another session",
+                    details={"path": str(self.path), "event": place},
+                )
+        return seq
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Hold the locks of threads and processes, on the last part, knowing all that others wrote."""
+        with self._lock:
+            if self._closed or os.getpid() != self._process:
+                raise FailedError(
+                    "internal",
+                    f"the journal {self.path} is closed, or was opened before this process was forked",
+                    hint="open the session again",
+                )
+            with failing(self.path):
+                self._part.acquire()
+                try:
+                    self._syncer.check()
+                    self._follow()
+                    yield
+                finally:
+                    self._part.release()
+
+    def _follow(self) -> None:
+        """With the lock held: learn what others wrote, in this part and in those that came after it."""
+        self._learn()
+        while os.path.exists(part_path(self.settings.folder, self._name, self._part.number + 1)):
+            self._move()
+            self._learn()
+
+    def _learn(self) -> None:
+        """Read what another writer added; cut off what a killed one left; write the head of an empty part."""
+        tail, part = self._tail, self._part
+        size = part.size()
+        if size == tail.end and size:
+            return
+        if size < tail.end:
+            raise _damaged(part.path, "became shorter while it was written", size)
+        count, opened = tail.count, tail.empty
+        tail.read(part.handle, size)
+        if tail.head:
+            self._check_head(tail.head)
+        if tail.end and tail.empty:
+            raise _damaged(part.path, "has no readable line", 0)
+        loss = part.cut(tail.end, tail.left) if tail.left else None
+        tail.left = 0
+        if loss is None and tail.damaged is not None:
+            place, length = tail.damaged
+            loss = {"cut": False, "length": length, "place": place}
+        if tail.end == 0:
+            self._put_head()
+        elif opened and part.number == 1:
+            self._put_opened()
+        if loss is not None:
+            self._line(payload({"loss": loss | {"part": part.number}}))
+        tail.damaged = None
+        if count != tail.count and self._begun:
+            # Another process wrote events of the log that this one can see, too: find the last one's place.
+            skip = tail.count - count - 1
+            [*_, last] = [None, *self._store.events.of_session(self.session, self._seq, skip=skip, limit=1)]
+            self._seq = last.seq if last else self._seq
+
+    def _check_head(self, raw: bytes) -> None:
+        """See that a part is of this session and of a version that is known."""
+        line = read_line(raw)
+        if line is None:
+            refuse_newer(raw, str(self.path))
+        about = line.content.get("journal") if line else None
+        if about is None:
+            return  # some other line came first, or a damaged one: verification tells
+        check_version(about, str(self.path))
+        if about["session"] != self.session:
+            raise FailedError(
+                "journal-mismatch",
+                f"the journal {self.path} is of session {about['session']!a}",
+                hint="choose another folder for the journal",
+                details={"path": str(self.path)},
+            )
+
+    def _move(self) -> None:
+        """Go on with the part after this one, whose lock is taken before this one's goes."""
+        following = Part.open(self.settings.folder, self._name, self._part.number + 1)
+        self._take(following)
+
+    def _take(self, following: Part) -> None:
+        try:
+            following.acquire()
+            self._syncer.move(following.handle)
+        except BaseException:
+            following.close()
+            raise
+        self._part.release()
+        self._part.close()
+        self._part = following
+        self._tail.begin_part()
+
+    # ---- writing, with the locks held ----
+
+    def _catch_up(self, upto: int) -> None:
+        """Write the events of the log that are missing, up to a `seq`."""
+        while self._seq < upto:
+            events = self._store.events.of_session(self.session, self._seq, limit=_CATCH_UP)
+            for event in events:
+                if event.seq > upto:
+                    return
+                self._put(event, prepare(event), None)
+            if not events:
+                return
+
+    def _put(self, event: StoredEvent, data: bytes, sealed: Sealed | None) -> None:
+        """Write one event, and before it what it refers to and the journal does not have yet."""
+        tail = self._tail
+        evidence_id = event.evidence_id
+        if not tail.truncated:
+            data = portable(event.kind, data)
+            if evidence_id is None or evidence_id in tail.known:
+                sealed = None
+            elif sealed is None:
+                sealed = seal(self._store.evidence.get(evidence_id))
+            self._put_references(data, evidence_id)
+            if sealed is not None:
+                self._put_references(sealed.body, evidence_id)
+            if self._line(event_payload(event, data, tail.count + 1, evidence_id, sealed)):
+                tail.count += 1
+                if sealed is not None:
+                    tail.known.add(sealed.id)
+        self._seq = event.seq
+
+    def _put_references(self, body: bytes, own: str | None) -> None:
+        """Write the blobs and records that these bytes refer to, each after those that it refers to itself."""
+        if b'"sha256:' in body:
+            self._put_blobs(body)
+        pending: list[Sealed | str] = list(self._missing(body, own))
+        while pending and not self._tail.truncated:
+            item = pending.pop()
+            if isinstance(item, str):
+                if item not in self._tail.known:
+                    record = seal(self._store.evidence.get(item))
+                    pending.append(record)
+                    pending += self._missing(record.body, item)
+            elif item.id not in self._tail.known:
+                self._put_blobs(item.body)
+                if self._line(record_payload(item)):
+                    self._tail.known.add(item.id)
+
+    def _missing(self, body: bytes, own: str | None) -> set[str]:
+        """Ids of records that the bytes name, that the workspace has and the journal does not."""
+        if b"ev1_" not in body:
+            return set()
+        named = {it.decode() for it in _IDS.findall(body)} - self._tail.known - {own}
+        return self._store.evidence.has(named) if named else set()
+
+    def _put_blobs(self, body: bytes) -> None:
+        for digest in sorted({it.decode() for it in _BLOBS.findall(body)} - self._tail.known):
+            if not self._store.blobs.has(digest):
+                continue  # data that looks like a reference
+            data = self._store.blobs.get(digest)
+            if self._has_room(blob_length(len(data))):
+                for content in blob_payloads(digest, data):
+                    self._line(content)
+                self._tail.known.add(digest)
+
+    def _put_head(self) -> None:
+        """The first line of a part."""
+        about = dict(self._about) | {"format": FORMAT, "part": self._part.number, "version": VERSION}
+        self._append(payload({"journal": about}))
+
+    def _put_opened(self) -> None:
+        """Say when a writer goes on with another policy or version than the head has."""
+        line = read_line(self._tail.head)
+        own = {key: self._about[key] for key in ("fsync", "product")}
+        about: dict[str, JsonValue] = line.content.get("journal", {}) if line else {}
+        if own != {key: about.get(key) for key in own}:
+            self._line(payload({"opened": own}))
+
+    def _line(self, content: bytes) -> bool:
+        """Write one line, in a further part or as the line of truncation where the bounds say so."""
+        if not self._has_room(len(content)):
+            return False
+        if self._tail.end + len(content) > self.settings.part_bytes and not self._tail.empty:
+            self._take(Part.open(self.settings.folder, self._name, self._part.number + 1, create=True))
+            self._put_head()
+        self._append(content)
+        return True
+
+    def _has_room(self, length: int) -> bool:
+        """Whether so many bytes fit below the bound; where not, the line that says so is written."""
+        tail = self._tail
+        if tail.truncated:
+            return False
+        if tail.before + tail.end + length + RESERVE <= self.settings.max_bytes:
+            return True
+        self._append(payload({"truncated": {"bound": self.settings.max_bytes, "count": tail.count}}))
+        tail.truncated = True
+        return False
+
+    def _append(self, content: bytes) -> None:
+        tail = self._tail
+        line, mark = make(tail.n, tail.prev, content)
+        self._part.append(tail.end, line)
+        tail.n += 1
+        tail.prev = mark
+        tail.end += len(line)
+        tail.empty = False
+        self._syncer.wrote(len(line))
+
+
+def _same(line: Line, event: StoredEvent) -> bool:
+    """Whether a line of the journal and an event of the log tell the same."""
+    found = line.content["event"]
+    names = (("kind", event.kind), ("at", event.at), ("run", event.run), ("key", event.key))
+    return found.get("evidence") == event.evidence_id and all(found.get(name) == own for name, own in names)
+
+
+def _damaged(path: Path, problem: str, place: int) -> VerificationError:
+    return VerificationError(
+        "journal-damaged",
+        f"the journal {path} {problem}",
+        hint="keep it for examination and choose another folder",
+        details={"path": str(path), "place": place},
+    )
