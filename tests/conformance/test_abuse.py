@@ -45,7 +45,7 @@ _REFUSED = {
 
 # Each may end well, as long as it gives nothing away.
 _HARMLESS = {
-    "system": "import os\nos.system('echo hunter2 > /tmp/affidavit_abuse') == 0",
+    "system": "import os\nos.system('echo $AFFIDAVIT_TEST_SECRET > /tmp/affidavit_abuse') == 0",
     "foreign functions": "import ctypes\nctypes.CDLL(None).system(b'echo x > /tmp/affidavit_abuse') == 0",
     "environment": "import os\nlist(os.environ)",
     "object graph": "[c.__name__ for c in ().__class__.__base__.__subclasses__()][:3]",

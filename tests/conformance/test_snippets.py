@@ -30,7 +30,10 @@ def test_a_snippet_gives_what_python_gives(bench: Bench, snippet: Snippet) -> No
     value = json.loads(outcome.value) if outcome.value is not None else None
     assert json.dumps(value) == json.dumps(expected.value)
     assert outcome.stdout == expected.stdout
-    assert [call.arguments["x"] for call in world.calls] == list(expected.calls)
+    made, wanted = [call.arguments["x"] for call in world.calls], list(expected.calls)
+    if "as_completed" in snippet.source:  # it keeps its futures in a set: the order is that of their addresses
+        made, wanted = sorted(made), sorted(wanted)
+    assert made == wanted
 
 
 def test_the_corpus_is_worth_its_name(bench: Bench) -> None:
