@@ -25,7 +25,7 @@ def outcome_of(bench: Bench, source: str) -> Plain | None:
     calls = tuple(values.decode(call.arguments.get("x", call.arguments.get("text"))) for call in world.calls)
     if outcome.error is not None:
         code = outcome.error.code
-        kind = code if code == "value-unsupported" else outcome.error.type
+        kind = code if code.startswith("value-") else outcome.error.type
         return Plain(error=kind, stdout=outcome.stdout, calls=calls)
     assert outcome.value is not None
     return Plain(value=json.loads(outcome.value), stdout=outcome.stdout, calls=calls)

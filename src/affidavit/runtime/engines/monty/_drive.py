@@ -285,7 +285,7 @@ class Drive:
             )
         return values.decode(_fields(failure)[name])
 
-    async def _system(self, *, name: str, args: tuple[Any, ...], **_: Any) -> Any:
+    def _system(self, *, name: str, args: tuple[Any, ...], **_: Any) -> Any:
         """The frozen clock, and waiting. Everything else of the system is not there."""
         match name:
             case "time.time":
@@ -295,7 +295,7 @@ class Drive:
             case "date.today":
                 return self._clock.today()
             case "time.sleep" | "asyncio.sleep":
-                return await self._sleep(*args)
+                return self._sleep(*args)
             case "os.getenv":
                 return args[1] if len(args) > 1 else None
             case "os.environ":

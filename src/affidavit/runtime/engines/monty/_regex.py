@@ -1,7 +1,7 @@
 r"""Regular expressions for monty's engine: the same pattern, with Python's idea of word and space characters.
 
-Both engines read `\w`, `\b` and `\s`, and differ in what they mean: Python counts `½` as a word character and a
-combining accent not, and separators like `\x1c` as space.
+Both engines read `\w`, `\b`, `\s` and `$`, and differ in what they mean: Python counts `½` as a word character and a
+combining accent not, separators like `\x1c` as space, and `$` matches before a last line end.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ __all__ = ["translate"]
 
 _WORD: Final = r"\p{L}\p{N}_"
 _BOUNDARY: Final = rf"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
+_END: Final = r"(?:$|(?=\n\z))"
 _OUTSIDE: Final = {
     "w": f"[{_WORD}]",
     "W": f"[^{_WORD}]",
     "s": r"[\s\x1c-\x1f]",
     "S": r"[^\s\x1c-\x1f]",
     "b": _BOUNDARY,
+    "Z": r"\z",
 }
 _INSIDE: Final = {
     "w": _WORD,
@@ -49,6 +51,8 @@ def translate(pattern: str) -> str:
                 continue
         elif letter == "]" and in_class:
             in_class = False
+        elif letter == "$" and not in_class:
+            letter = _END
         out.append(letter)
         at += 1
     return "".join(out)

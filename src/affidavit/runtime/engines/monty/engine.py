@@ -103,7 +103,7 @@ class MontyEngine:
         try:
             compile_script(program.source, "<script>")
             script = rewrite(ast.parse(_normalised(program.source)), program.tree)
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return RunOutcome(reason="error", error=_not_python(error, program.source))
         try:
             inputs = decoded(orjson.dumps(program.inputs))
@@ -270,10 +270,11 @@ def _refusal(refused: Unsupported) -> ScriptError:
     )
 
 
-def _not_python(error: SyntaxError | ValueError, source: str) -> ScriptError:
+def _not_python(error: Exception, source: str) -> ScriptError:
     """A script that is not Python, as CPython words it. The column is in UTF-8 bytes, as everywhere."""
     if not isinstance(error, SyntaxError):
-        return ScriptError(code="script-syntax", type="SyntaxError", message=str(error))
+        message = str(error) if isinstance(error, ValueError) else "the script is nested too deeply"
+        return ScriptError(code="script-syntax", type="SyntaxError", message=message)
     column = None
     lines = source.splitlines()
     if error.lineno and error.offset and error.lineno <= len(lines):

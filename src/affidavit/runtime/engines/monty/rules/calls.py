@@ -123,6 +123,16 @@ def _method(context: Context, node: ast.Call, function: ast.Attribute) -> Iterat
             yield context.find(
                 node, "empty search", f"{function.attr} of an empty text beyond the end differs"
             )
+    first = node.args[0] if node.args else None
+    named = (
+        function.attr in ("start", "end", "span")
+        and isinstance(first, ast.Constant)
+        and isinstance(first.value, str)
+    )
+    if named or (first is not None and function.attr in ("groups", "groupdict")):
+        yield context.find(
+            node, "match option", f"{function.attr} of a match with this argument is not there"
+        )
     if context.scan.is_error(function):
         yield context.find(node, "df.Error", "df.Error cannot be made here")
 

@@ -11,14 +11,14 @@ from affidavit.runtime.engines.monty.rules.tables import (
     ABSENT_ATTRIBUTES,
     BUILTIN_METHODS,
     BUILTIN_TYPES,
+    CLASSES,
     MODULES,
     REFUSED_BUILTINS,
 )
 
 __all__ = ["check"]
 
-_FAILURE_FIELDS = ("code", "message", "hint", "retryable", "details", "args")
-_EXTREMES = ("datetime.datetime.max", "datetime.datetime.min", "datetime.date.max", "datetime.date.min")
+_FAILURE_FIELDS = ("code", "message", "hint", "retryable", "details")
 _SINGLETONS = (None, True, False, ...)
 
 
@@ -66,7 +66,9 @@ def _name(context: Context, node: ast.Name) -> Iterator[Unsupported]:
         yield context.find(node, "SystemExit", "SystemExit can only be raised here; exit() does the same")
     elif name == "type" and not _is_called(context, node):
         yield context.find(node, "builtin", "type is a function here, and no class")
-    elif name in REFUSED_BUILTINS:
+    elif name in REFUSED_BUILTINS and not (
+        name == "object" and isinstance(context.parent(node), ast.ClassDef)
+    ):
         yield context.find(node, "builtin", f"{name} is not there, or differs from Python's")
     elif name.startswith("__") and name != "__name__" and hasattr(builtins, name):
         yield context.find(node, "builtin", f"{name} is not there")
@@ -135,13 +137,13 @@ def _is_type(context: Context, node: ast.expr) -> bool:
 
 def _member(context: Context, node: ast.Attribute, dotted: str) -> Iterator[Unsupported]:
     """An attribute of an imported module, at any depth: `datetime.timezone.utc`."""
-    module, _, name = dotted.rpartition(".")
-    if module in MODULES:
-        absent = dotted not in MODULES and name not in MODULES[module]
+    owner, _, name = dotted.rpartition(".")
+    if owner in MODULES:
+        absent = dotted not in MODULES and name not in MODULES[owner]
+    elif owner in CLASSES:
+        absent = name not in CLASSES[owner]
     else:
-        absent = (
-            name in ABSENT_ATTRIBUTES or (name.startswith("__") and name != "__name__") or dotted in _EXTREMES
-        )
+        absent = name in ABSENT_ATTRIBUTES or (name.startswith("__") and name != "__name__")
     if absent:
         yield context.find(node, "module attribute", f"{dotted} is not there, or differs from Python's")
 

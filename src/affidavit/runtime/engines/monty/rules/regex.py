@@ -18,7 +18,7 @@ _MANY = ("findall", "finditer", "sub", "split", "compile")
 _FLAGS = ("re.I", "re.IGNORECASE", "re.M", "re.MULTILINE", "re.S", "re.DOTALL")
 _MAX_PATTERN = 2000
 # Escapes and class operators that the other engine reads in its own way, or does not read.
-_FOREIGN = re.compile(r"\\[<>ZNBauU0]|\\[xu]\{|\(\?[aLux]|\[\[|&&|--|~~|\|\||\(\?P?<[0-9]")
+_FOREIGN = re.compile(r"\\[<>NBauU0]|\\[xu]\{|\(\?[aLux]|\[\[|&&|--|~~|\|\||\(\?P?<[0-9]")
 _TEMPLATE = re.compile(r"\\(?!\d|g<|\\)")
 
 

@@ -46,6 +46,9 @@ def _class(context: Context, node: ast.ClassDef) -> Iterator[Unsupported]:
     if bases or node.keywords or getattr(node, "type_params", None):
         yield context.find(node, "inheritance", f"class {node.name} has a base class or is generic")
     yield from _dataclass(context, node)
+    methods = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
+    if "__getitem__" in methods and "__iter__" not in methods:
+        yield context.find(node, "iteration by index", f"class {node.name} has __getitem__ and no __iter__")
     for statement in node.body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():

@@ -9,6 +9,7 @@ __all__ = [
     "ABSENT_ATTRIBUTES",
     "BUILTIN_METHODS",
     "BUILTIN_TYPES",
+    "CLASSES",
     "CODECS",
     "CONSUMERS",
     "DUNDER_METHODS",
@@ -103,6 +104,22 @@ MODULES: Final[Mapping[str, frozenset[str]]] = {
     "unicodedata": _words("category combining is_normalized lookup name normalize"),
 }
 
+# Classes of those modules, and what can be asked of the class itself.
+CLASSES: Final[Mapping[str, frozenset[str]]] = {
+    "datetime.datetime": _words("combine fromisoformat max min now resolution strptime"),
+    "datetime.date": _words("fromisoformat max min resolution today"),
+    "datetime.time": _words("fromisoformat max min resolution"),
+    "datetime.timedelta": _words("max min resolution"),
+    "datetime.timezone": _words("max min utc"),
+    "decimal.Decimal": _words("from_float"),
+    "pathlib.Path": frozenset(),
+    "collections.Counter": _words("fromkeys"),
+    "collections.deque": frozenset(),
+    "collections.defaultdict": _words("fromkeys"),
+    "itertools.chain": _words("from_iterable"),
+    "random.Random": frozenset(),
+}
+
 # Builtins that are missing, or present and different: `hash` gives other numbers, `eval` would escape these rules.
 REFUSED_BUILTINS: Final = _words(
     "aiter anext ascii breakpoint bytearray callable classmethod compile complex delattr dir eval exec globals hash "
@@ -119,7 +136,7 @@ REFUSED_BUILTINS: Final = _words(
 ABSENT_ATTRIBUTES: Final = _words(
     "format_map maketrans translate bit_count bit_length conjugate from_bytes to_bytes is_integer difference_update "
     "intersection_update symmetric_difference_update isocalendar toordinal fromordinal fromisocalendar timetuple "
-    "utctimetuple utcnow utcfromtimestamp from_float subn groupindex lastindex lastgroup endpos "
+    "utctimetuple utcnow utcfromtimestamp subn groupindex lastindex lastgroup endpos "
     "default_factory add_note with_traceback create_task as_uri relative_to is_relative_to"
 )
 
