@@ -28,11 +28,11 @@ def without_html_comments(data: bytes, tree: Tree, parse: Callable[[bytes], Tree
 
     Blanking one may show that others were never comments, so it is done in rounds, of which there is a bound.
     """
-    if _OPENING not in data or _is_module(data, tree):
+    if _OPENING not in data:
         return tree
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         blanked = _blank(data, tree)
-        if blanked is None:
+        if blanked is None or (number == 0 and _is_module(data, tree)):
             break
         data, tree = blanked, parse(blanked)
     return tree

@@ -163,17 +163,20 @@ class Names:
     def __init__(self, data: bytes, tree: Tree) -> None:
         self._data = data
         self._tree = tree
+        self._tokens: dict[str, list[Frame]] = {}
         self._uses: dict[str, NameUse] = {}
         self._roles = _Roles()
         self._escaped: dict[str, list[tuple[int, int]]] | None = None
 
-    def tokens(self, word: str) -> Iterator[Frame]:
+    def tokens(self, word: str) -> Sequence[Frame]:
         """The innermost nodes spelt exactly so, in source order: keywords, identifiers, property names."""
-        locator = Locator(self._tree)
-        for start, end in self._spellings(word):
-            leaf = locator.leaf(start)
-            if leaf.start == start and leaf.end == end:
-                yield leaf
+        found = self._tokens.get(word)
+        if found is None:
+            locator = Locator(self._tree)
+            places = ((start, end, locator.leaf(start)) for start, end in self._spellings(word))
+            found = [leaf for start, end, leaf in places if leaf.start == start and leaf.end == end]
+            self._tokens[word] = found
+        return found
 
     def at(self, places: Sequence[_Span]) -> Iterator[tuple[_Span, Frame]]:
         """The nodes that span exactly these places, which are given in source order; no node, no entry."""
