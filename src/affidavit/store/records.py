@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import orjson
@@ -131,6 +131,55 @@ class Evidence:
             return ref
         return orjson.loads(self._blobs.get(ref.digest))
 
+    def newest(self) -> int:
+        """The number of the newest record of the whole workspace, 0 where there is none: `walk` up to it."""
+        return self._database.read("SELECT coalesce(max(number), 0) FROM records")[0][0]
+
+    def walk(self, *, up_to: int = _NO_NUMBER, page: int = 500) -> Iterator[Sealed]:
+        """Every record in the order of ids, each checked against its id, in memory for one page.
+
+        Args:
+            up_to: only records with at most this number; later ones may be written meanwhile.
+            page: records that are read at once.
+
+        Raises:
+            VerificationError: `store-damaged`, naming the record.
+        """
+        last = ""
+        sql = (
+            "SELECT id, operation, body, notes FROM records"
+            " WHERE tenant = ? AND id > ? AND +number <= ? ORDER BY id LIMIT ?"
+        )
+        while rows := self._database.read(sql, (self._tenant, last, up_to, page)):
+            for row in rows:
+                yield _sealed(*row)
+            last = rows[-1][0]
+
+    def sealed(self, ids: Iterable[str]) -> list[Sealed]:
+        """Those of the whole ids that have a record here, in the order of ids, each checked against its id.
+
+        Raises:
+            VerificationError: `store-damaged`, naming the record.
+        """
+        wanted = orjson.dumps([it for it in ids if _WHOLE.fullmatch(it)]).decode()
+        sql = (
+            "SELECT id, operation, body, notes FROM records"
+            " WHERE tenant = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY id"
+        )
+        return [_sealed(*row) for row in self._database.read(sql, (self._tenant, wanted))]
+
+    def ids(self, *, operation: str | None = None, session: str | None = None) -> list[str]:
+        """The ids of all records, or of those of an operation and session, in order."""
+        sql = """
+            SELECT id FROM records
+            WHERE tenant = :tenant AND (:operation IS NULL OR operation = :operation)
+            AND (:session IS NULL
+                 OR number IN (SELECT record FROM events WHERE tenant = :tenant AND session = :session))
+            ORDER BY id
+        """
+        parameters = {"tenant": self._tenant, "operation": operation, "session": session}
+        return [row[0] for row in self._database.read(sql, parameters)]
+
     def damaged(self) -> list[str]:
         """Read every record; the ids whose stored bytes do not hold."""
         bad: list[str] = []
@@ -209,6 +258,18 @@ def _open(evidence_id: str, operation: Any, body: Any, notes: Any) -> Record:
         f"the record kept as {evidence_id} is not the one with this id",
         hint="record it again, or restore it from a journal or a bundle",
         details={"evidence_id": evidence_id},
+    )
+
+
+def _sealed(evidence_id: str, operation: Any, body: Any, notes: Any) -> Sealed:
+    """The record of a row as it is kept, opened once to see that it holds."""
+    _open(evidence_id, operation, body, notes)
+    return Sealed(
+        id=evidence_id,
+        body=body,
+        notes=None if notes is None else orjson.loads(notes),
+        operation=operation,
+        spilled=None,
     )
 
 

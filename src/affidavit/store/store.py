@@ -79,6 +79,7 @@ class Store:
         self.events = Events(database, self._tenant)
         self.evidence = Evidence(database, self._tenant, self.blobs)
         self._followers: dict[str, Follower] = {}
+        self._places = event_log.Places()
 
     @classmethod
     def open(
@@ -219,13 +220,13 @@ class Store:
         told: dict[str, list[Appended]] = {}
 
         def work(cursor: sqlite3.Cursor) -> list[StoredEvent]:
-            told.clear()
+            told.clear()  # a transaction may be tried again
             added: list[StoredEvent] = []
             for entry in entries:
                 stored = self._insert(cursor, entry)
                 added.append(stored)
                 if stored.session in self._followers:
-                    previous = event_log.place_before(cursor, self._tenant, stored.session, stored.seq)
+                    previous = self._places.before(cursor, self._tenant, stored)
                     told.setdefault(stored.session, []).append(
                         Appended(stored=stored, data=entry[1], sealed=entry[2], previous=previous)
                     )

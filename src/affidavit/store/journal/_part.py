@@ -14,7 +14,7 @@ from affidavit.errors import FailedError
 from affidavit.store.journal._lock import Lock
 from affidavit.store.journal.names import find_journal, part_path, stem
 
-__all__ = ["Part", "claim", "failing"]
+__all__ = ["Part", "claim", "failed", "failing"]
 
 _FLAGS: Final = (
     os.O_RDWR
@@ -36,13 +36,18 @@ def failing(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise FailedError(
-            "journal-failed",
-            f"cannot write the journal {path}: {reason}",
-            hint="nothing goes on unrecorded: free space or choose another folder, then go on with the session",
-            details={"path": str(path), "reason": reason},
-        ) from None
+        raise failed(path, error) from None
+
+
+def failed(path: Path, error: OSError) -> FailedError:
+    """The product's error for what the system reports about a journal's file."""
+    reason = error.strerror or str(error)
+    return FailedError(
+        "journal-failed",
+        f"cannot write the journal {path}: {reason}",
+        hint="nothing goes on unrecorded: free space or choose another folder, then go on with the session",
+        details={"path": str(path), "reason": reason},
+    )
 
 
 def claim(folder: Path, session: str, first_subject: str | None) -> str:

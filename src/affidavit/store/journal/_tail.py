@@ -28,6 +28,7 @@ class Tail:
         count: events so far.
         known: ids of the records and addresses of the whole blobs that are in it.
         truncated: whether the bound was reached.
+        continued: whether the part ends with the line that says that another one follows.
         before: bytes of the parts before.
         end: bytes of the part that are whole lines and were read.
         left: bytes behind the last line end: a torn line.
@@ -43,6 +44,7 @@ class Tail:
     count: int = 0
     known: set[str] = field(default_factory=set[str])
     truncated: bool = False
+    continued: bool = False
     before: int = 0
     end: int = 0
     left: int = 0
@@ -58,6 +60,7 @@ class Tail:
         self.before += self.end
         self.end = self.left = 0
         self.damaged = None
+        self.continued = False
         self.empty = True
         self.head = b""
 
@@ -104,6 +107,8 @@ class Tail:
                 self.first_event = raw
         if head[5] == b"truncated":
             self.truncated = True
+        elif head[5] == b"continued":
+            self.continued = True
         elif head[5] == b"blob":
             self._learn_piece(raw, head.end())
         return True

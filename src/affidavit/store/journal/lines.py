@@ -5,7 +5,7 @@ r"""One line of a journal: how it is written, chained and read.
 ```
 
 `n` counts lines from 0 through all parts. `sum` is the SHA-256 of the line's bytes before `,"sum":`; `prev` is the
-`sum` of the line before (64 zeros in the first). A line can therefore be checked alone, and its place in the chain by its
+`sum` of the line before (64 zeros in the first). A line can be checked alone, and its place in the chain by its
 neighbours. The content is one JSON object in canonical form (RFC 8785) without its braces; so a line has no line end
 inside, and exactly one spelling. What it may hold:
 
@@ -17,6 +17,7 @@ inside, and exactly one spelling. What it may hold:
 | `adds`, `record`                           | a record that a later line refers to and that no event here is about  |
 | `blob`                                     | a piece of a blob, base64: `{"at", "data", "digest", "size"}`         |
 | `loss`                                     | bytes that a killed writer left, cut off: `{"cut", "length", "place"}` |
+| `continued`                                | the journal goes on in the next part; the last line of this one       |
 | `truncated`                                | the size bound was reached; nothing follows                           |
 | `opened`                                   | a writer with another policy or version than the head's goes on       |
 | `closed`                                   | a writer closed the journal                                           |

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -20,7 +19,7 @@ from affidavit.errors import AffidavitError, FailedError, VerificationError
 from affidavit.evidence.identity import Sealed, seal
 from affidavit.evidence.record import JsonValue
 from affidavit.store.events import StoredEvent, prepare
-from affidavit.store.journal._part import Part, claim, failing
+from affidavit.store.journal._part import Part, claim, failed, failing
 from affidavit.store.journal._portable import portable
 from affidavit.store.journal._sync import Syncer
 from affidavit.store.journal._tail import Tail
@@ -38,7 +37,6 @@ from affidavit.store.journal.lines import (
     record_payload,
     refuse_newer,
 )
-from affidavit.store.journal.names import part_path
 from affidavit.store.journal.settings import JournalSettings
 from affidavit.store.store import Appended
 
@@ -80,6 +78,7 @@ class Journal:
         self._begun = False
         self._part = Part.open(settings.folder, name, 1)
         self._syncer = Syncer(settings, self._part.handle)
+        self._writing = _Held(self._enter, self._leave)
 
     @classmethod
     def open(
@@ -140,7 +139,7 @@ class Journal:
                 may go on as if they were. A later write catches up.
             VerificationError: `journal-damaged`.
         """
-        with self._writing():
+        with self._writing:
             for entry in entries:
                 if entry.stored.seq <= self._seq:
                     continue  # another writer caught up
@@ -148,8 +147,7 @@ class Journal:
                     self._catch_up(entry.stored.seq)
                 else:
                     self._put(entry.stored, entry.data, entry.sealed)
-        with failing(self.path):
-            self._syncer.settle()
+        self._settle()
 
     def close(self) -> None:
         """Write the closing line and release the files. Repeating it is harmless.
@@ -161,7 +159,7 @@ class Journal:
             return
         if os.getpid() == self._process:
             try:
-                with self._writing():
+                with self._writing:
                     self._line(payload({"closed": {"count": self._tail.count}}))
             except AffidavitError:
                 pass  # without that line it says "not closed", which is what it is
@@ -185,14 +183,18 @@ class Journal:
 
     def _begin(self) -> None:
         """Read what is there, see that it is this log's, and write what is missing."""
-        with self._writing():
+        with self._writing:
             self._seq = self._match()
             self._begun = True
             last = self._store.events.last(self.session)
             if last is not None and last.seq > self._seq:
                 self._catch_up(last.seq)
-        with failing(self.path):
-            self._syncer.settle()
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.settings.fsync == "always":
+            with failing(self.path):
+                self._syncer.settle()
 
     def _match(self) -> int:
         """The `seq` in this log of the last event in the journal, when it is the journal of this log."""
@@ -221,30 +223,34 @@ class Journal:
                 )
         return seq
 
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        """Hold the locks of threads and processes, on the last part, knowing all that others wrote."""
-        with self._lock:
-            if self._closed or os.getpid() != self._process:
-                raise FailedError(
-                    "internal",
-                    f"the journal {self.path} is closed, or was opened before this process was forked",
-                    hint="open the session again",
-                )
-            with failing(self.path):
-                self._part.acquire()
-                try:
-                    self._syncer.check()
-                    self._follow()
-                    yield
-                finally:
-                    self._part.release()
+    def _enter(self) -> None:
+        """Take the locks of threads and processes, and learn what others wrote."""
+        self._lock.acquire()
+        try:
+            self._acquire()
+        except BaseException as error:
+            self._leave(error)
+            raise
 
-    def _follow(self) -> None:
-        """With the lock held: learn what others wrote, in this part and in those that came after it."""
+    def _leave(self, error: BaseException | None) -> None:
+        """Let the next writer in. What the system reported meanwhile becomes the product's error."""
+        try:
+            if not self._closed:
+                self._part.release()
+        finally:
+            self._lock.release()
+        if isinstance(error, OSError):
+            raise failed(self.path, error) from None
+
+    def _acquire(self) -> None:
+        """With the threads' lock held: take that of the processes, on the last part, knowing all that is in it."""
+        if self._closed:
+            raise FailedError("internal", f"the journal {self.path} is closed", hint="open the session again")
+        self._part.acquire()
+        self._syncer.check()
         self._learn()
-        while os.path.exists(part_path(self.settings.folder, self._name, self._part.number + 1)):
-            self._move()
+        while self._tail.continued:
+            self._take(Part.open(self.settings.folder, self._name, self._part.number + 1, create=True))
             self._learn()
 
     def _learn(self) -> None:
@@ -296,12 +302,8 @@ class Journal:
                 details={"path": str(self.path)},
             )
 
-    def _move(self) -> None:
-        """Go on with the part after this one, whose lock is taken before this one's goes."""
-        following = Part.open(self.settings.folder, self._name, self._part.number + 1)
-        self._take(following)
-
     def _take(self, following: Part) -> None:
+        """Go on with the part after this one, whose lock is taken before this one's goes."""
         try:
             following.acquire()
             self._syncer.move(following.handle)
@@ -336,9 +338,9 @@ class Journal:
                 sealed = None
             elif sealed is None:
                 sealed = seal(self._store.evidence.get(evidence_id))
-            self._put_references(data, evidence_id)
-            if sealed is not None:
-                self._put_references(sealed.body, evidence_id)
+            for body in (data,) if sealed is None else (data, sealed.body):
+                if b"ev1_" in body or b'"sha256:' in body:
+                    self._put_references(body, evidence_id)
             if self._line(event_payload(event, data, tail.count + 1, evidence_id, sealed)):
                 tail.count += 1
                 if sealed is not None:
@@ -397,6 +399,8 @@ class Journal:
         if not self._has_room(len(content)):
             return False
         if self._tail.end + len(content) > self.settings.part_bytes and not self._tail.empty:
+            self._append(payload({"continued": {"part": self._part.number + 1}}))
+            self._tail.continued = True
             self._take(Part.open(self.settings.folder, self._name, self._part.number + 1, create=True))
             self._put_head()
         self._append(content)
@@ -422,6 +426,24 @@ class Journal:
         tail.end += len(line)
         tail.empty = False
         self._syncer.wrote(len(line))
+
+
+class _Held:
+    """A `with` block between two methods. A class instead of a generator, since every event passes through it."""
+
+    __slots__ = ("_enter", "_leave")
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[BaseException | None], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave(error)
 
 
 def _same(line: Line, event: StoredEvent) -> bool:

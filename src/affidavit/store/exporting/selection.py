@@ -1,0 +1,186 @@
+"""Which records go into a bundle: what was asked for, and everything that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from affidavit.errors import NotFoundError, UsageError
+from affidavit.evidence.citations import ANSWER
+from affidavit.evidence.identity import Sealed
+from affidavit.store.records import Evidence
+from affidavit.store.store import Store
+
+__all__ = ["Chosen", "Selection", "choose", "parents_of"]
+
+_BATCH: Final = 500
+_MANY: Final = 20_000  # above that, walking all records is quicker than looking each up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What to export; empty means everything.
+
+    `session`, `subject` and `operation` narrow each other: a record must fulfil all that are given. `answers` and `ids`
+    add to that, or stand alone. Whatever a chosen record rests on comes along, through all parents.
+
+    Attributes:
+        session: only records that an event of this session is about.
+        subject: only records about this artifact, `sha256:` + hex.
+        operation: only records of this operation.
+        answers: ids or unique prefixes of answers.
+        ids: ids or unique prefixes of records.
+    """
+
+    session: str | None = None
+    subject: str | None = None
+    operation: str | None = None
+    answers: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+    @property
+    def filters(self) -> bool:
+        """Whether records are chosen by what they are."""
+        return not (self.session is None and self.subject is None and self.operation is None)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.filters or self.answers or self.ids)
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The records of an export.
+
+    Attributes:
+        evidence: where they are kept.
+        raw: their ids as 32 bytes each, or None for all of them up to number `up_to`.
+        missing: ids that are referred to and not kept here.
+    """
+
+    evidence: Evidence
+    raw: set[bytes] | None
+    up_to: int
+    missing: set[str] = field(default_factory=set[str])
+
+    def __contains__(self, evidence_id: str) -> bool:
+        return self.raw is None or to_raw(evidence_id) in self.raw
+
+    def records(self) -> Iterator[Sealed]:
+        """Each record in the order of ids; memory is bounded.
+
+        Raises:
+            VerificationError: `store-damaged`, naming the record.
+        """
+        if self.raw is None:
+            yield from self.evidence.walk(up_to=self.up_to)
+        elif len(self.raw) > _MANY:
+            for sealed in self.evidence.walk(up_to=self.up_to):
+                if to_raw(sealed.id) in self.raw:
+                    yield sealed
+        else:
+            for batch in batches(sorted(self.raw)):
+                yield from self.evidence.sealed(to_id(it) for it in batch)
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Choose these records, too, and everything that they rest on; those that are not here are missing."""
+        if self.raw is None:
+            self._look_for(ids)
+            return
+        waiting = {to_raw(it) for it in ids} - self.raw
+        while waiting:
+            rest: set[bytes] = set()
+            for batch in batches(waiting):
+                found = self.evidence.sealed(to_id(it) for it in batch)
+                self.raw |= {to_raw(sealed.id) for sealed in found}
+                self.missing |= {to_id(it) for it in batch} - {sealed.id for sealed in found}
+                for sealed in found:
+                    rest |= {to_raw(parent) for parent in parents_of(sealed)}
+            waiting = rest - self.raw - {to_raw(it) for it in self.missing}
+
+    def _look_for(self, ids: Iterable[str]) -> None:
+        for batch in batches(set(ids) - self.missing):
+            self.missing |= set(batch) - self.evidence.has(batch)
+
+
+def choose(store: Store, selection: Selection) -> Chosen:
+    """The records that a selection names, and everything that they rest on.
+
+    Raises:
+        NotFoundError: `evidence-not-found`: an id is not here; `session-not-found`; `item-not-found`: nothing is chosen.
+        UsageError: `evidence-ambiguous`; `answer-invalid`: a record is not an answer.
+        VerificationError: `store-damaged`, naming the record.
+    """
+    evidence = store.evidence
+    up_to = evidence.newest()
+    chosen = Chosen(evidence, None if selection.everything else set(), up_to)
+    if selection.everything:
+        _look_at_all(chosen)
+        return chosen
+    wanted = [evidence.resolve(name) for name in (*selection.ids, *selection.answers)]
+    for name, found in zip(selection.answers, wanted[len(selection.ids) :], strict=True):
+        if evidence.get(found).operation != ANSWER:
+            raise UsageError("answer-invalid", f"{name} is not an answer", hint="`--id` exports any record")
+    if selection.filters:
+        wanted += _filtered(store, selection)
+    chosen.add(wanted)
+    if not chosen.raw:
+        raise NotFoundError("item-not-found", "no record is like that", hint="`affidavit evidence list` shows them")
+    return chosen
+
+
+def parents_of(sealed: Sealed) -> list[str]:
+    """The ids that a record rests on."""
+    return orjson.loads(sealed.body)["parents"]
+
+
+def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """The items in lists of bounded length."""
+    batch: list[Any] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def to_raw(evidence_id: str) -> bytes:
+    """An id as 32 bytes, a third of the memory."""
+    return bytes.fromhex(evidence_id[4:])
+
+
+def to_id(raw: bytes) -> str:
+    """The id of `to_raw`."""
+    return f"ev1_{raw.hex()}"
+
+
+def _look_at_all(chosen: Chosen) -> None:
+    """Find what records refer to and the workspace does not have."""
+    seen: set[bytes] = set()
+    for batch in batches(chosen.records()):
+        parents = {to_raw(parent) for sealed in batch for parent in parents_of(sealed)} - seen
+        seen |= parents
+        chosen.add(map(to_id, parents))
+
+
+def _filtered(store: Store, selection: Selection) -> list[str]:
+    if selection.session is not None and store.events.last(selection.session) is None:
+        raise NotFoundError(
+            "session-not-found", f"no session {selection.session!r}", hint="`affidavit session list`"
+        )
+    ids = store.evidence.ids(operation=selection.operation, session=selection.session)
+    if selection.subject is None:
+        return ids
+    found: list[str] = []
+    for batch in batches(ids):
+        for sealed in store.evidence.sealed(batch):
+            subject = orjson.loads(sealed.body)["subject"]
+            if subject is not None and subject["digest"] == selection.subject:
+                found.append(sealed.id)
+    return found
