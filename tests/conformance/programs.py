@@ -25,6 +25,50 @@ _START = "a, b, n = 3, -2, 7\nxs, ys = [4, 1, 3], []\ns, t = 'word', 'Two w'\nd 
 _END = "\n[a, b, n, xs, ys, s, t, d]\n"
 
 
+_HELPERS = (
+    """def HELPER(v, w=a):
+    return v * w + len(xs)
+""",
+    """def HELPER(v):
+    if v <= 0:
+        return 0
+    return v % 3 + HELPER(v // 2 - 1)
+""",
+    """def HELPER(v):
+    total = 0
+    def inner(w):
+        nonlocal total
+        total += w
+        return total
+    inner(v)
+    return inner(2)
+""",
+    """def HELPER(*v, **w):
+    global b
+    b = len(v) + len(w)
+    return sum(v)
+""",
+    """def HELPER(v):
+    try:
+        return d[v]
+    except KeyError:
+        return -1
+    finally:
+        d['f'] = v
+""",
+    """class BoxHELPER:
+    def __init__(self, v):
+        self.v = v
+    def __add__(self, other):
+        return BoxHELPER(self.v + other.v)
+def HELPER(v):
+    return (BoxHELPER(v) + BoxHELPER(1)).v
+""",
+)
+_FORMATS = ("", ":>4", ":+d", ":05.1f", "!r:>6")
+_STEPS = ("", ":2", ":-1")
+
+
 class _Writer:
     """Writes one program by drawing choices."""
 
@@ -37,8 +81,7 @@ class _Writer:
 
     def program(self) -> str:
         lines = [_START]
-        for _ in range(self.below(2)):
-            lines.append(self.function())
+        lines.extend(self.function() for _ in range(self.below(2)))
         lines += [self.statement(0, depth=3) for _ in range(1 + self.below(6))]
         return "".join(lines) + _END
 
@@ -105,9 +148,7 @@ class _Writer:
             lambda: f"[v * 2 for v in {self.listing(inner)}]",
             lambda: f"sorted({self.listing(inner)}{self.pick('', ', reverse=True', ', key=lambda v: -v')})",
             lambda: f"({self.listing(inner)} + {self.listing(inner)})",
-            lambda: (
-                f"{self.listing(inner)}[{self.pick('', '1', '-2')}:{self.pick('', '2', '-1')}{self.pick('', ':2', ':-1')}]"
-            ),
+            lambda: f"{self.listing(inner)}[{self.part()}{self.pick(*_STEPS)}]",
             lambda: f"list(range({self.pick('3', 'len(xs)', '1, 8, 3', '3, 0, -1')}))",
             lambda: f"list(map(lambda v: v + {self.number(0)}, {self.listing(inner)}))",
             lambda: f"list(filter(lambda v: v > 1, {self.listing(inner)}))",
@@ -124,14 +165,12 @@ class _Writer:
         inner = depth - 1
         return self._choose(
             lambda: f"({self.text(inner)} + {self.text(inner)})",
-            lambda: (
-                f"f'{{{self.pick('a', 'b', 'len(xs)')}{self.pick('', ':>4', ':+d', ':05.1f', '!r:>6')}}}|{{{self.pick('s', 'xs', 'd')}}}'"
-            ),
+            lambda: f"f'{{{self.pick('a', 'b')}{self.pick(*_FORMATS)}}}|{{{self.pick('s', 'xs', 'd')}}}'",
             lambda: (
                 f"{self.text(inner)}.{self.pick('upper', 'lower', 'title', 'strip', 'swapcase', 'capitalize')}()"
             ),
             lambda: f"','.join(str(v) for v in {self.listing(inner)})",
-            lambda: f"{self.text(inner)}[{self.pick('', '1', '-2')}:{self.pick('', '2', '-1')}]",
+            lambda: f"{self.text(inner)}[{self.part()}]",
             lambda: (
                 f"{self.text(inner)}.replace({self.pick(repr('w'), 's', repr(''))}, {self.pick(repr('-'), repr(''))})"
             ),
@@ -140,6 +179,9 @@ class _Writer:
             lambda: f"'%s:%d' % ({self.text(inner)}, {self.number(inner)})",
             lambda: f"({self.text(inner)} * {self.pick('0', '2')})",
         )
+
+    def part(self) -> str:
+        return f"{self.pick('', '1', '-2')}:{self.pick('', '2', '-1')}"
 
     def _choose(self, *options: Callable[[], str]) -> str:
         return options[self.below(len(options))]()
@@ -167,7 +209,7 @@ class _Writer:
             lambda: f"xs[{self.number(1)}] = {self.number(1)}",
             lambda: f"n = d.pop({self.pick(*_KEYS)}{self.pick('', ', 9')})",
             lambda: (
-                f"raise {self.pick('ValueError', 'KeyError', 'RuntimeError')}({self.pick(repr('own'), 'f' + repr('{a}'))})"
+                f"raise {self.pick('ValueError', 'KeyError', 'RuntimeError')}(f'{{{self.pick('a', 's')}}}')"
             ),
         ]
         if not self._guarded and self.below(4):
@@ -252,23 +294,7 @@ class _Writer:
 
     def function(self) -> str:
         self._functions += 1
-        name = f"helper{self._functions}"
-        return self._choose(
-            lambda: f"def {name}(v, w={self.pick('1', 'a')}):\n    return v * w + len(xs)\n",
-            lambda: (
-                f"def {name}(v):\n    if v <= 0:\n        return 0\n    return v % 3 + {name}(v // 2 - 1)\n"
-            ),
-            lambda: (
-                f"def {name}(v):\n    total = 0\n    def inner(w):\n        nonlocal total\n        total += w\n        return total\n    inner(v)\n    return inner(2)\n"
-            ),
-            lambda: f"def {name}(*v, **w):\n    global b\n    b = len(v) + len(w)\n    return sum(v)\n",
-            lambda: (
-                f"def {name}(v):\n    try:\n        return d[v]\n    except KeyError:\n        return -1\n    finally:\n        d['f'] = v\n"
-            ),
-            lambda: (
-                f"class Box{name}:\n    def __init__(self, v):\n        self.v = v\n    def __add__(self, other):\n        return Box{name}(self.v + other.v)\ndef {name}(v):\n    return (Box{name}(v) + Box{name}(1)).v\n"
-            ),
-        )
+        return self.pick(*_HELPERS).replace("HELPER", f"helper{self._functions}")
 
 
 @st.composite

@@ -13,7 +13,9 @@ from affidavit.runtime.program import Limits
 
 from .world import Bench, World
 
-_LIMITS = Limits(cpu_seconds=1.5, wall_seconds=15.0, memory_bytes=128 << 20, output_bytes=1 << 20)
+_LIMITS = Limits(
+    calls=2_000, cpu_seconds=1.5, wall_seconds=15.0, memory_bytes=128 << 20, output_bytes=1 << 20
+)
 
 # Each must end in an error.
 _REFUSED = {
@@ -53,10 +55,10 @@ _HARMLESS = {
     "globals of an operation": "list(df.tool.math.ten.__globals__)",
     "regular expression": "import re\nre.match(r'(a+)+$', 'a' * 28 + 'b')",
     "output flood": "for n in range(100):\n    print('x' * 1_000_000)\n1",
-    "patched library": "import json\njson.dumps = lambda *a, **k: 'pwned'\njson.loads = json.dumps\nawait df.tool.math.ten(1)",
+    "patched library": "import json\njson.dumps = json.loads = lambda *a, **k: 'pwned'\nawait df.tool.math.ten(1)",
     "patched output": "import sys\nsys.stdout.write('said\\n')\nsys.stdout = None\n1",
-    "many calls": "import asyncio\nlen(await asyncio.gather(*[df.tool.math.ten(n) for n in range(20_000)]))",
-    "threads": "import threading\nts = [threading.Thread(target=lambda: None) for _ in range(300)]\n[t.start() for t in ts]\n1",
+    "many calls": "import asyncio\nlen(await asyncio.gather(*[df.tool.math.ten(n) for n in range(3_000)]))",
+    "threads": "import threading\nfor _ in range(300):\n    threading.Thread(target=lambda: None).start()\n1",
     "changed result": "got = await df.tool.math.give()\ngot.append(666)\ngot",
     "replaced df": "df = None\n1",
     "broken repr": "class A:\n    def __repr__(self):\n        raise ValueError('x')\nraise ValueError(str(A()))",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -122,7 +121,8 @@ def test_a_script_goes_on_in_the_order_in_which_calls_end(bench: Bench) -> None:
 
     world.on_call = backwards
     script = (
-        "import asyncio\nasync def step(n):\n    await df.tool.math.ten(n)\n    return await df.tool.math.ten(n + 100)\n"
+        "import asyncio\nasync def step(n):\n    await df.tool.math.ten(n)\n"
+        "    return await df.tool.math.ten(n + 100)\n"
         "await asyncio.gather(*[step(n) for n in range(4)])"
     )
     assert bench.value(script, world) == [1000, 1010, 1020, 1030]
@@ -194,7 +194,8 @@ def test_a_failed_call_is_caught_as_df_error_with_its_fields(bench: Bench) -> No
 def test_what_catches_a_failed_call(bench: Bench, kind: str) -> None:
     script = (
         f"try:\n    await df.tool.math.fail('row 1')\nexcept {kind} as error:\n"
-        "    seen = [isinstance(error, df.Error), isinstance(error, ValueError), type(error).__name__, f'{error}']\nseen"
+        "    seen = [isinstance(error, df.Error), isinstance(error, ValueError), type(error).__name__, f'{error}']\n"
+        "seen"
     )
     assert bench.value(script) == [True, False, "Error", "tool-failed: row 1 (try again)"]
 
@@ -310,75 +311,6 @@ def test_frames_of_the_host_are_never_shown(bench: Bench) -> None:
     assert outcome.error is not None
     for hidden in ("affidavit", "bridge", "prelude", "python-input", ".py"):
         assert hidden not in outcome.error.traceback
-
-
-# ---- pages ----
-
-_PAGES: list[tuple[str, Any, int]] = [
-    ("names = []\nasync for page in df.db.app.modules.pages():\n    names += [row['n'] for row in page.rows]\nnames", [0, 1, 2, 3, 4], 3),
-    ("async for page in df.db.app.modules.pages(limit=3):\n    break\npage.page.returned", 3, 1),
-    (
-        "seen = []\nasync for page in df.db.app.modules.pages():\n    if page.page.offset == 2:\n        continue\n"
-        "    seen.append(page.page.offset)\nelse:\n    seen.append('end')\nseen",
-        [0, 4, "end"],
-        3,
-    ),
-    (
-        "seen = []\nasync for page in df.db.app.modules.pages():\n    seen.append(page.page.offset)\n    if len(seen) == 2:\n"
-        "        break\nelse:\n    seen.append('end')\nseen",
-        [0, 2],
-        2,
-    ),
-    ("async for page in df.db.app.modules.pages(offset=3): last = page['rows']\nlen(last)", 2, 1),
-    ("pages = df.db.app.modules.pages()\nfirst = []\nasync for page in pages:\n    first.append(page.page.offset)\n    break\n"
-     "async for page in pages:\n    first.append(page.page.offset)\nasync for page in pages:\n    first.append('more')\nfirst", [0, 2, 4], 3),
-    (
-        "async def rows(collection):\n    found = []\n    async for page in collection.pages(where={'kind': 'x'}):\n"
-        "        for row in page.rows:\n            found.append(row['n'])\n    return found\nawait rows(df.db.app.modules)",
-        [0, 1, 2, 3, 4],
-        3,
-    ),
-    (
-        "async def first():\n    async for page in df.db.app.modules.pages():\n        return page.rows\nlen(await first())",
-        2,
-        1,
-    ),
-    (
-        "seen = []\nasync for outer in df.db.app.modules.pages(limit=3):\n    async for inner in df.db.app.modules.pages(limit=4):\n"
-        "        seen.append([outer.page.offset, inner.page.offset])\nseen",
-        [[0, 0], [0, 4], [3, 0], [3, 4]],
-        6,
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("script", "value", "calls"), _PAGES, ids=[script for script, _, _ in _PAGES])
-def test_pages_are_iterated_as_python_iterates(bench: Bench, script: str, value: Any, calls: int) -> None:
-    world = World()
-    assert bench.value(script, world) == value
-    assert world.paths == ["db.app.modules.page"] * calls
-
-
-def test_each_page_is_a_call_of_one_site(bench: Bench) -> None:
-    world = World()
-    bench.run("async for page in df.db.app.modules.pages(where={'kind': 'x'}, limit=2):\n    pass", world)
-    assert world.sites == [(1, 18, 0), (1, 18, 1), (1, 18, 2)]
-    assert [dict(call.arguments) for call in world.calls] == [
-        {"where": {"kind": "x"}, "limit": 2},
-        {"where": {"kind": "x"}, "limit": 2, "cursor": "2"},
-        {"where": {"kind": "x"}, "limit": 2, "cursor": "4"},
-    ]
-
-
-def test_an_error_inside_the_loop_makes_no_further_call(bench: Bench) -> None:
-    world = World()
-    outcome = bench.run("async for page in df.db.app.modules.pages():\n    page.rows[9]", world)
-    assert _failed(outcome) == ("script-error", "IndexError")
-    assert len(world.calls) == 1
-
-
-def test_iterating_anything_else_asynchronously_is_a_type_error(bench: Bench) -> None:
-    assert _failed(bench.run("async for n in [1]:\n    pass")) == ("script-error", "TypeError")
 
 
 # ---- what df answers at once ----

@@ -25,7 +25,8 @@ def following():
 numbers[following()] += 10
 first, *others = "abc"
 [p, q] = [7, 8]
-{"collected": collected, "numbers": numbers, "asked": asked[0], "others": others, "pq": [p, q], "merged": {**{"a": 1}, "a": 2}}
+merged = {**{"a": 1}, "a": 2}
+{"collected": collected, "numbers": numbers, "asked": asked[0], "others": others, "pq": [p, q], "merged": merged}
 """
 
 

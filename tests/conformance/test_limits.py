@@ -149,7 +149,10 @@ def test_a_script_that_keeps_calling_is_stopped(bench: Bench) -> None:
 
 def test_arguments_are_limited(bench: Bench) -> None:
     world = World()
-    script = "try:\n    await df.tool.math.echo('x' * {size})\n    said = 'sent'\nexcept df.Error as error:\n    said = error.code\nsaid"
+    script = (
+        "try:\n    await df.tool.math.echo('x' * {size})\n    said = 'sent'\n"
+        "except df.Error as error:\n    said = error.code\nsaid"
+    )
     limits = Limits(argument_bytes=10_000)
     assert bench.value(script.format(size=9_900), world, limits=limits) == "sent"
     assert bench.value(script.format(size=10_100), world, limits=limits) == "budget-exceeded"
@@ -187,7 +190,7 @@ def test_exit_ends_the_script_and_never_the_host(bench: Bench, script: str, mess
 
 
 def test_cancelling_ends_the_sandbox_and_joins_the_calls(bench: Bench) -> None:
-    world = World()
+    world = World(expected=2)
 
     async def cancelled() -> None:
         task = asyncio.create_task(
@@ -196,8 +199,6 @@ def test_cancelling_ends_the_sandbox_and_joins_the_calls(bench: Bench) -> None:
             )
         )
         await world.started.wait()
-        while len(world.calls) < 2:
-            await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -212,8 +213,7 @@ def test_cancelling_a_busy_script_ends_it(bench: Bench) -> None:
     async def cancelled() -> None:
         world = World()
         task = asyncio.create_task(bench.start("await df.tool.math.ten(1)\nwhile True: pass", world))
-        while not world.calls:
-            await asyncio.sleep(0.001)
+        await world.started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -9,7 +9,8 @@ from .world import CLOCK, Bench, World
 _REPEATABLE = (
     "import random, time\nfrom datetime import date, datetime\n"
     "start = time.time()\nfirst = datetime.now().isoformat()\nawait df.tool.math.ten(1)\ntime.sleep(0.25)\n"
-    "[start, first, time.time(), str(date.today()), random.random(), random.randint(1, 10 ** 6), random.sample(range(50), 5),"
+    "[start, first, time.time(), str(date.today()), random.random(), random.randint(1, 10 ** 6),"
+    " random.sample(range(50), 5),"
     " time.perf_counter() < time.perf_counter(), time.monotonic()]"
 )
 

@@ -78,7 +78,10 @@ def test_an_input_that_an_engine_cannot_take_is_refused_before_any_call(bench: B
 )
 def test_an_argument_that_records_cannot_hold_is_a_df_error(bench: Bench, script: str, path: str) -> None:
     world = World()
-    source = f"try:\n    await df.tool.math.echo({script})\nexcept df.Error as error:\n    seen = [error.code, error.message]\nseen"
+    source = (
+        f"try:\n    await df.tool.math.echo({script})\n"
+        "except df.Error as error:\n    seen = [error.code, error.message]\nseen"
+    )
     code, message = bench.value(source, world)
     assert code == "value-unsupported"
     assert "df.tool.math.echo" in message
@@ -95,7 +98,8 @@ def test_what_a_script_changes_stays_its_own(bench: Bench) -> None:
 def test_pages_have_attributes_and_keys(bench: Bench) -> None:
     script = (
         "page = await df.db.app.modules.page(limit=3)\n"
-        "[page.rows, page['rows'], page.page.next_cursor, page['page']['returned'], page.evidence_id, page.rows[0]['name']]"
+        "[page.rows, page['rows'], page.page.next_cursor, page['page']['returned'], page.evidence_id,"
+        " page.rows[0]['name']]"
     )
     rows = [{"n": n, "name": f"row {n}"} for n in range(3)]
     assert bench.value(script) == [rows, rows, "3", 3, "ev1_0", "row 0"]

@@ -76,11 +76,20 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class World:
-    """Answers calls and notes them. `rows` are what `db.app.modules` holds; `given` is what `give` returns, as JSON."""
+    """Answers calls and notes them.
+
+    Attributes:
+        rows: how many rows `db.app.modules` has.
+        given: what `give` returns, as JSON.
+        expected: `started` is set when that many calls have arrived.
+        cancelled: how many hanging calls were cancelled.
+        on_call: runs before each answer.
+    """
 
     rows: int = 5
     given: Any = None
     calls: list[ScriptCall] = field(default_factory=list[ScriptCall])
+    expected: int = 1
     cancelled: int = 0
     started: asyncio.Event = field(default_factory=asyncio.Event)
     on_call: Callable[[ScriptCall], Coroutine[Any, Any, None]] | None = None
@@ -88,6 +97,8 @@ class World:
     async def handle(self, call: ScriptCall) -> CallResult:
         """Answer one call; each takes a second of the script's time."""
         self.calls.append(call)
+        if len(self.calls) >= self.expected:
+            self.started.set()
         completed = CLOCK + len(self.calls)
         if self.on_call is not None:
             await self.on_call(call)
@@ -101,7 +112,6 @@ class World:
                 completed=completed,
             )
         if call.path == "tool.math.hang":
-            self.started.set()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
