@@ -41,11 +41,13 @@ class Program:
 
     Attributes:
         source: the repaired script text. Its lines are the caller's lines.
-        tree: the callable names below `df`: nested mappings whose leaves are either `{}`-free operation markers.
-            A leaf is `{"$call": path, "parameters": [names in order], "positional": n, "kind": "operation"|"pages"}`.
+        tree: the callable names below `df`: nested mappings with operation markers as leaves. A leaf is
+            `{"$call": path, "parameters": [names in order], "positional": n, "kind": kind, "struct": bool}`. Kinds:
+            `operation` is awaited; `pages` iterates the paged operation `path` by its cursors; `sync` answers at once,
+            awaited or not. With `struct` the keys of a mapping result are attributes as well.
         inputs: extra global names and their values, encoded (tagged JSON).
         clock: the run's frozen start, seconds since the epoch (design rule 20).
-        seed: seed of `random` and of hashing inside the script.
+        seed: seed of every source of chance inside the script. Hashing of text is the same in every run.
         limits: bounds of this run.
     """
 

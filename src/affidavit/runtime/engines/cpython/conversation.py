@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import orjson
 
 from affidavit.runtime.engines.cpython.eager import start_eagerly
-from affidavit.runtime.engines.cpython.guest.wire import (
+from affidavit.runtime.engines.cpython.inbound import Done, ViolationError, read_call, read_done
+from affidavit.runtime.engines.cpython.process import Child, Ending
+from affidavit.runtime.engines.cpython.wire import (
     CALL,
     DONE,
     FAILED,
@@ -21,8 +23,6 @@ from affidavit.runtime.engines.cpython.guest.wire import (
     SECTIONS,
     SETTLED,
 )
-from affidavit.runtime.engines.cpython.inbound import Done, ViolationError, read_call, read_done
-from affidavit.runtime.engines.cpython.process import Child, Ending
 from affidavit.runtime.program import (
     CallFailed,
     CallHandler,

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import orjson
 
 from affidavit.errors import CODES
-from affidavit.runtime.engines.cpython.guest.wire import LENGTH
+from affidavit.runtime.engines.cpython.wire import LENGTH
 from affidavit.runtime.program import Reason, ScriptCall, ScriptError
 
 __all__ = ["MOST_ITEMS", "Done", "ViolationError", "read_call", "read_done"]

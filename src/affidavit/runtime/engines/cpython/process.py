@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import signal
@@ -18,9 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from affidavit.errors import FailedError
-from affidavit.runtime.engines.cpython.guest.output import CAPACITY, HEADER
-from affidavit.runtime.engines.cpython.guest.wire import LENGTH, READY
-from affidavit.runtime.engines.cpython.guest.zygote import CREATED, ENDED
+from affidavit.runtime.engines.cpython.wire import (
+    CREATED,
+    ENDED,
+    LENGTH,
+    OUTPUT_BYTES,
+    OUTPUT_HEADER,
+    READY,
+)
 
 __all__ = ["Child", "Ending", "Zygote"]
 
@@ -127,9 +131,9 @@ class Child:
 
     def printed(self, limit: int) -> tuple[str, int]:
         """Text in the shared output memory, and how many characters were dropped. Its header is not trusted."""
-        used, dropped = HEADER.unpack(os.pread(self._memory, HEADER.size, 0))
-        used = min(used, limit, CAPACITY - HEADER.size)
-        data = os.pread(self._memory, used, HEADER.size)
+        used, dropped = OUTPUT_HEADER.unpack(os.pread(self._memory, OUTPUT_HEADER.size, 0))
+        used = min(used, limit, OUTPUT_BYTES - OUTPUT_HEADER.size)
+        data = os.pread(self._memory, used, OUTPUT_HEADER.size)
         return data.decode("utf-8", "replace"), min(dropped, 1 << 53)
 
     def kill(self) -> None:
@@ -181,6 +185,8 @@ class Zygote:
         Raises:
             FailedError: `engine-unavailable`, with what it said.
         """
+        if sys.platform != "linux":
+            raise _unavailable("scripts can be isolated on Linux only")
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -224,12 +230,14 @@ class Zygote:
         Raises:
             OSError: when the zygote is gone.
         """
+        import fcntl  # not on every system, and only needed where a zygote runs
+
         ours, theirs = socket.socketpair()
         memory = -1
         try:
             ours.setblocking(False)
             memory = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            os.ftruncate(memory, CAPACITY)
+            os.ftruncate(memory, OUTPUT_BYTES)
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
             fcntl.fcntl(memory, fcntl.F_ADD_SEALS, seals)
             socket.send_fds(self._control, [b"F"], [theirs.fileno(), memory])

@@ -20,7 +20,7 @@ from affidavit.evidence.values import decode, encode
 from affidavit.runtime.engines.cpython.guest.channel import Channel, Loop, Settled
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.structs import awaitable, struct
-from affidavit.runtime.engines.cpython.guest.wire import CALL
+from affidavit.runtime.engines.cpython.wire import CALL
 
 __all__ = ["SCRIPT", "Bridge", "Error", "Names", "to_json"]
 

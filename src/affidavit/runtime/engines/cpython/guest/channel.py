@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
-from affidavit.runtime.engines.cpython.guest.wire import LENGTH, RETURNED, SETTLED
+from affidavit.runtime.engines.cpython.wire import LENGTH, RETURNED, SETTLED
 
 __all__ = ["Channel", "Loop", "Policy", "Settled"]
 

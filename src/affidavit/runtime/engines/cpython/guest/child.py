@@ -24,11 +24,11 @@ from affidavit.runtime.engines.cpython.guest.channel import Channel, Policy
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.faults import Fault, fault, limit_fault, syntax_fault
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
-from affidavit.runtime.engines.cpython.guest.output import CAPACITY, Output
+from affidavit.runtime.engines.cpython.guest.output import Output
 from affidavit.runtime.engines.cpython.guest.script import VALUE, Compiled, compile_script
 from affidavit.runtime.engines.cpython.guest.structs import Nothing
 from affidavit.runtime.engines.cpython.guest.surroundings import script_module
-from affidavit.runtime.engines.cpython.guest.wire import DONE, LENGTH, PROGRAM, READY, SECTIONS
+from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, PROGRAM, READY, SECTIONS
 
 __all__ = ["serve"]
 
@@ -167,7 +167,7 @@ class _Run:
         self._clock.start(header["clock"], header["seed"])
         lines = self._source.splitlines(keepends=True)
         linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
-        lock.bound(header["memory_bytes"], max(1, math.ceil(header["cpu_seconds"])), CAPACITY)
+        lock.bound(header["memory_bytes"], max(1, math.ceil(header["cpu_seconds"])), OUTPUT_BYTES)
 
     def run(self) -> None:
         """Run the script and send what came of it."""

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import io
 import mmap
-import struct
 import sys
 import threading
 from typing import Any, Final
 
-__all__ = ["CAPACITY", "HEADER", "Output"]
+from affidavit.runtime.engines.cpython.wire import OUTPUT_BYTES, OUTPUT_HEADER
 
-HEADER: Final = struct.Struct("<QQ")
-"""Bytes of text kept, and characters dropped."""
-
-CAPACITY: Final = 64 << 20
-"""Bytes of the shared file, header included; only pages that are written take memory."""
+__all__ = ["Output"]
 
 _CONTINUING: Final = bytes(range(0x80, 0xC0))  # bytes that continue a character
 
@@ -27,12 +22,12 @@ class Output(io.BufferedIOBase):
     """The byte sink below `sys.stdout` and `sys.stderr`.
 
     Args:
-        fd: the shared file, `CAPACITY` bytes long.
+        fd: the shared file, `OUTPUT_BYTES` bytes long.
     """
 
     def __init__(self, fd: int) -> None:
         super().__init__()
-        self._memory = mmap.mmap(fd, CAPACITY)
+        self._memory = mmap.mmap(fd, OUTPUT_BYTES)
         self._lock = threading.RLock()
         self._used = 0
         self._dropped = 0
@@ -50,9 +45,9 @@ class Output(io.BufferedIOBase):
 
     def allow(self, limit: int) -> None:
         """Keep at most so many bytes; nothing is kept before."""
-        self._limit = min(limit, CAPACITY - HEADER.size)
+        self._limit = min(limit, OUTPUT_BYTES - OUTPUT_HEADER.size)
         self._used = self._dropped = 0
-        HEADER.pack_into(self._memory, 0, 0, 0)
+        OUTPUT_HEADER.pack_into(self._memory, 0, 0, 0)
 
     def writable(self) -> bool:
         """Always."""
@@ -65,7 +60,7 @@ class Output(io.BufferedIOBase):
         """Keep what fits, on a character boundary, and count the rest."""
         size = len(data)
         with self._lock:
-            start = HEADER.size + self._used
+            start = OUTPUT_HEADER.size + self._used
             room = self._limit - self._used
             if size <= room and not self._dropped:
                 self._memory[start : start + size] = data
@@ -75,7 +70,7 @@ class Output(io.BufferedIOBase):
                 self._memory[start : start + len(kept)] = kept
                 self._used += len(kept)
                 self._dropped += _characters(memoryview(data)[len(kept) :])
-            HEADER.pack_into(self._memory, 0, self._used, self._dropped)
+            OUTPUT_HEADER.pack_into(self._memory, 0, self._used, self._dropped)
         return size
 
 

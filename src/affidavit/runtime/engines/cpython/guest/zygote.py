@@ -15,7 +15,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import time
 import traceback
 from collections.abc import Callable
@@ -26,11 +25,10 @@ from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.preload import preload
 from affidavit.runtime.engines.cpython.guest.surroundings import arrange
+from affidavit.runtime.engines.cpython.wire import CREATED, ENDED
 
-__all__ = ["CREATED", "ENDED", "main"]
+__all__ = ["main"]
 
-CREATED: Final = struct.Struct("<ci")
-ENDED: Final = struct.Struct("<ciidd")  # kind, pid, wait status, user seconds, system seconds
 _MESSAGE: Final = 64
 
 

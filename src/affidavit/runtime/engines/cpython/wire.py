@@ -1,4 +1,6 @@
-"""The frames between the host and a child, seen from both sides: `<length><kind><body>`, length over kind and body.
+"""What host and sandbox agree on, seen from both sides.
+
+Between the host and a child go frames: `<length><kind><body>`, length over kind and body.
 
 Towards the child, bodies are binary headers followed by JSON that the host vouches for. From the child, every body is
 JSON (or a JSON header and JSON), because the host must check each part of it.
@@ -9,7 +11,21 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["CALL", "DONE", "FAILED", "LENGTH", "PROGRAM", "READY", "RETURNED", "SECTIONS", "SETTLED"]
+__all__ = [
+    "CALL",
+    "CREATED",
+    "DONE",
+    "ENDED",
+    "FAILED",
+    "LENGTH",
+    "OUTPUT_BYTES",
+    "OUTPUT_HEADER",
+    "PROGRAM",
+    "READY",
+    "RETURNED",
+    "SECTIONS",
+    "SETTLED",
+]
 
 LENGTH: Final = struct.Struct("<I")
 
@@ -25,3 +41,14 @@ DONE: Final = 0x64  # length of the header, header JSON, then the value as JSON 
 
 SECTIONS: Final = struct.Struct("<III")
 SETTLED: Final = struct.Struct("<Qd")  # id of the call, when it completed
+
+# from the zygote, beside `R` + report and `E` + text
+CREATED: Final = struct.Struct("<ci")  # `C`, pid or negative error number
+ENDED: Final = struct.Struct("<ciidd")  # `X`, pid, wait status, user seconds, system seconds
+
+# the memory for a script's output
+OUTPUT_BYTES: Final = 64 << 20
+"""Size, header included; only pages that are written take memory."""
+
+OUTPUT_HEADER: Final = struct.Struct("<QQ")
+"""Bytes of text that follow, and characters that were dropped."""
