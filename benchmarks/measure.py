@@ -53,7 +53,7 @@ def cost(command: Sequence[str]) -> Cost:
     return Cost(wall=wall, cpu=usage.ru_utime + usage.ru_stime, output=json.loads(output) if output else None)
 
 
-def peak_memory(command: Sequence[str], *, every: float = 0.02) -> float:
+def peak_memory(command: Sequence[str], *, every: float = 0.05) -> float:
     """The largest sum of PSS over the process tree while a command runs, in bytes, sampled from /proc.
 
     PSS counts a page that several processes share once in all. Peaks shorter than the interval may be missed.

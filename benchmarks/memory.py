@@ -23,6 +23,6 @@ def measure() -> list[Section]:
         )
     )
     section.notes.append(
-        "The sum of PSS over all processes, sampled every 20 ms; four fifths of the archive are scripts."
+        "The sum of PSS over all processes, sampled every 50 ms; four fifths of the archive are scripts."
     )
     return [section]

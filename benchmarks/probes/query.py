@@ -1,7 +1,8 @@
 """A warm process that asks a mounted dataset: `query.py WORKSPACE`.
 
 Each request is answered with the seconds that a first page (dataset opened anew), the same page again, the next page
-and its rows one by one took, and with the bytes of the replies.
+and its rows one by one took, and with the bytes of the replies. `complete_bytes` are the items' replies with the
+record of each, which holds what a page says once: source, coverage, producer, parents.
 """
 
 import asyncio
@@ -10,7 +11,10 @@ import sys
 import time
 from typing import Any
 
+import orjson
+
 from affidavit import Workspace
+from affidavit.evidence.identity import to_json
 from affidavit.runtime.program import CallReturned
 from affidavit.runtime.session import Session
 
@@ -35,6 +39,10 @@ async def measure(root: str, collection: str, limit: int) -> dict[str, Any]:
         following, _ = await timed(session, f"{at}.page", limit=limit, offset=limit)
         ids = [row[IDS[collection]] for row in json.loads(page)["rows"]]
         gets = [await timed(session, f"{at}.get", id=one) for one in ids]
+        recorded = [it for it in workspace.store.events.of_session(session.id) if it.kind == "call-recorded"]
+        records = [
+            to_json(workspace.store.evidence.get(it.evidence_id or "")) for it in recorded[-len(ids) :]
+        ]
         many, batch = await timed(session, f"{at}.get_many", ids=ids)
     return {
         "rows": len(ids),
@@ -45,6 +53,7 @@ async def measure(root: str, collection: str, limit: int) -> dict[str, Any]:
         "many": many,
         "page_bytes": len(page),
         "gets_bytes": sum(len(reply) for _, reply in gets),
+        "complete_bytes": sum(len(orjson.dumps(record)) for record in records),
         "many_bytes": len(batch),
     }
 
