@@ -186,9 +186,10 @@ def _checksum_holds(block: bytes) -> bool:
     except VerificationError:
         return False
     plain = sum(block) - sum(block[148:156]) + 8 * 32
+    if declared == plain:
+        return True
     # Some old writers summed signed bytes.
-    signed = plain - 256 * sum(byte > 127 for byte in block[:148] + block[156:])
-    return declared in {plain, signed}
+    return declared == plain - 256 * sum(byte > 127 for byte in block[:148] + block[156:])
 
 
 def _number(field: bytes, offset: int) -> int:
