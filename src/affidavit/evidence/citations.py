@@ -195,7 +195,9 @@ def _check_stated(stated: Mapping[str, JsonValue], *, is_object: bool) -> None:
     if "count" in stated and (type_of(stated["count"]) is not int or stated["count"] < 0):
         raise _invalid(f"count {_shown(stated['count'])} is not a count", "give a whole number from 0")
     if "where" in stated and ("count" not in stated or type_of(stated["where"]) is not dict):
-        raise _invalid("where belongs to count and names fields", 'for example {"count": 2, "where": {"a": 1}}')
+        raise _invalid(
+            "where belongs to count and names fields", 'for example {"count": 2, "where": {"a": 1}}'
+        )
     if "quote" in stated:
         try:
             quote = decode(stated["quote"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,10 +10,10 @@ import orjson
 
 from affidavit.evidence.bundle import write_bundle
 from affidavit.evidence.canonical import digest
-from affidavit.evidence.citations import ANSWER, evidence_ids
+from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
-from affidavit.store.exporting.selection import Chosen, Selection, choose
+from affidavit.store.exporting.selection import Selection, choose
 from affidavit.store.exporting.unknowns import Revisions
 from affidavit.store.store import Store
 
@@ -51,7 +51,9 @@ class Exported:
         }
 
 
-def export_bundle(store: Store, write: Callable[[bytes], object], selection: Selection | None = None) -> Exported:
+def export_bundle(
+    store: Store, write: Callable[[bytes], object], selection: Selection | None = None
+) -> Exported:
     """Write the records that are selected, and everything that they rest on, as a bundle.
 
     The same content gives the same bytes, from whatever workspace. Records that are added meanwhile are left out.
@@ -67,8 +69,9 @@ def export_bundle(store: Store, write: Callable[[bytes], object], selection: Sel
     """
     chosen = choose(store, selection or Selection())
     revisions = Revisions.of(store)
-    while added := revisions.about(chosen):
-        chosen.add(added)
+    while revisions.take(chosen):
+        chosen.add(revisions.records())
+    missing = chosen.missing | revisions.strangers()
     plan = _Plan(store)
     for sealed in chosen.records():
         plan.see(sealed)
@@ -76,7 +79,7 @@ def export_bundle(store: Store, write: Callable[[bytes], object], selection: Sel
         write,
         answers=plan.answers,
         blobs=plan.contents(),
-        missing=sorted(chosen.missing),
+        missing=sorted(missing),
         records=chosen.records(),
         unknowns=revisions.chosen(),
     )
@@ -86,7 +89,7 @@ def export_bundle(store: Store, write: Callable[[bytes], object], selection: Sel
         answers=len(plan.answers),
         blobs=len(plan.results) + len(plan.scripts),
         unknown_revisions=len(revisions.chosen()),
-        missing=len(chosen.missing),
+        missing=len(missing),
         scripts_missing=tuple(sorted(plan.lost)),
     )
 
@@ -136,11 +139,8 @@ def _sources(store: Store, evidence_id: str) -> Iterator[bytes]:
     """The scripts of the runs that recorded this, as they were given and as they were run."""
     for run in {event.run for event in store.events.of_record(evidence_id) if event.run is not None}:
         for event in store.events.of_run(run):
-            data: Mapping[str, Any] = cast("dict[str, Any]", event.data) if isinstance(event.data, dict) else {}
-            source = data.get("source")
-            if event.kind in ("run-requested", "run-started") and isinstance(source, str):
+            source: Any = None
+            if event.kind in ("run-requested", "run-started"):
+                source = cast("dict[str, Any]", event.data).get("source")
+            if isinstance(source, str):
                 yield source.encode("utf-8", "surrogatepass")
-
-
-def _unused(json: JsonValue) -> set[str]:
-    return evidence_ids(json)

@@ -111,7 +111,8 @@ def choose(store: Store, selection: Selection) -> Chosen:
     """The records that a selection names, and everything that they rest on.
 
     Raises:
-        NotFoundError: `evidence-not-found`: an id is not here; `session-not-found`; `item-not-found`: nothing is chosen.
+        NotFoundError: `evidence-not-found`: an id is not here; `session-not-found`; `item-not-found`:
+            nothing is chosen.
         UsageError: `evidence-ambiguous`; `answer-invalid`: a record is not an answer.
         VerificationError: `store-damaged`, naming the record.
     """
@@ -129,7 +130,9 @@ def choose(store: Store, selection: Selection) -> Chosen:
         wanted += _filtered(store, selection)
     chosen.add(wanted)
     if not chosen.raw:
-        raise NotFoundError("item-not-found", "no record is like that", hint="`affidavit evidence list` shows them")
+        raise NotFoundError(
+            "item-not-found", "no record is like that", hint="`affidavit evidence list` shows them"
+        )
     return chosen
 
 

@@ -4,50 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Final, cast
 
+from affidavit.evidence import unknowns
 from affidavit.evidence.canonical import canonical
-from affidavit.evidence.citations import evidence_ids
 from affidavit.evidence.record import JsonValue
+from affidavit.evidence.unknowns import UnknownRevision
 from affidavit.store.exporting.selection import Chosen
 from affidavit.store.store import Store
 
-__all__ = ["KIND", "Revisions"]
+__all__ = ["KIND", "Revisions", "logged_revisions"]
 
 KIND: Final = "unknown-revised"
+
+
+def logged_revisions(store: Store) -> dict[str, list[UnknownRevision]]:
+    """Every revision in the log, by unknown.
+
+    Raises:
+        UsageError: `unknown-invalid`: one that does not hold.
+    """
+    found: dict[str, list[UnknownRevision]] = {}
+    for document in store.events.of_kind(KIND):
+        revision = unknowns.from_json(_document(document.data))
+        found.setdefault(unknowns.unknown_id(revision), []).append(revision)
+    return found
 
 
 @dataclass(slots=True)
 class Revisions:
     """Every revision that the log tells, and which of them belong into a bundle."""
 
-    by_unknown: Mapping[str, list[JsonValue]]
+    by_unknown: Mapping[str, list[UnknownRevision]]
     taken: set[str] = field(default_factory=set[str])
 
     @classmethod
     def of(cls, store: Store) -> Revisions:
         """Read the log."""
-        found: dict[str, list[JsonValue]] = {}
-        after = 0
-        while events := store.events.after(after):
-            for event in events:
-                if event.kind == KIND:
-                    data = cast("dict[str, Any]", event.data)
-                    found.setdefault(data["unknown_id"], []).append(data)
-            after = events[-1].seq
-        return cls(found)
+        return cls(logged_revisions(store))
 
-    def about(self, chosen: Chosen) -> set[str]:
-        """Take every unknown that refers to a chosen record; ids that these refer to and that are not chosen yet."""
-        ids: set[str] = set()
+    def take(self, chosen: Chosen) -> bool:
+        """Take the unknowns that chosen records speak for or against, and their relatives; whether any is new."""
+        before = len(self.taken)
         for name, revisions in self.by_unknown.items():
-            if name not in self.taken:
-                referred = evidence_ids(revisions)
-                if chosen.raw is None or any(it in chosen for it in referred):
-                    self.taken.add(name)
-                    ids |= referred
-        return ids
+            if chosen.raw is None or any(one in chosen for it in revisions for one in _records_of(it)):
+                self.taken.add(name)
+        waiting = set(self.taken)
+        while waiting:
+            related = {
+                one.unknown for name in waiting for it in self.by_unknown[name] for one in it.relations
+            }
+            waiting = (related & set(self.by_unknown)) - self.taken
+            self.taken |= waiting
+        return len(self.taken) > before
+
+    def records(self) -> set[str]:
+        """Ids of the records that the taken ones refer to."""
+        return {one for name in self.taken for it in self.by_unknown[name] for one in _records_of(it)}
+
+    def strangers(self) -> set[str]:
+        """Ids of unknowns that the taken ones are related to and that the log does not have."""
+        related = {one.unknown for name in self.taken for it in self.by_unknown[name] for one in it.relations}
+        return related - self.taken
 
     def chosen(self) -> list[bytes]:
         """Canonical bytes of the revisions that were taken, ascending, each once."""
-        return sorted({canonical(it) for name in self.taken for it in self.by_unknown[name]})
+        return sorted(
+            {canonical(unknowns.to_json(it)) for name in self.taken for it in self.by_unknown[name]}
+        )
+
+
+def _records_of(revision: UnknownRevision) -> tuple[str, ...]:
+    return (*revision.supports, *revision.contradicts)
+
+
+def _document(data: JsonValue) -> JsonValue:
+    """The revision in an event's data, which may stand beside other things."""
+    fields = cast("dict[str, JsonValue]", data)
+    return fields if "unknown_id" in fields else fields.get("revision")

@@ -1,0 +1,190 @@
+"""Files that evidence travels in: opened within bounds, written whole or not at all, never over another by accident."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+from affidavit.errors import AffidavitError, FailedError, NotFoundError, UsageError, VerificationError
+
+__all__ = ["open_input", "optional", "read_input", "write_output"]
+
+T = TypeVar("T")
+
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_BLOCK: Final = 1 << 20
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def open_input(path: Path, max_bytes: int) -> Generator[BinaryIO]:
+    """Open a regular file of at most `max_bytes`; one packed with zstd is unpacked first, within the bound.
+
+    Raises:
+        NotFoundError: `artifact-not-found`.
+        UsageError: `usage`: not a file that can be read; `value-too-large`.
+        FailedError: `extra-missing`: it is packed and `affidavit[zstd]` is not installed.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise NotFoundError("artifact-not-found", f"no file {path}", hint="check the path") from None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    with file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise _unreadable(path, "it is not a regular file")
+        packed = file.read(len(_ZSTD)) == _ZSTD
+        file.seek(0)
+        if not packed:
+            if state.st_size > max_bytes:
+                raise _too_large(path, max_bytes)
+            yield file
+            return
+        with tempfile.TemporaryFile() as unpacked:
+            _unpack(file, cast("BinaryIO", unpacked), path, max_bytes)
+            unpacked.seek(0)
+            yield cast("BinaryIO", unpacked)
+
+
+def read_input(path: Path, max_bytes: int) -> bytes:
+    """The bytes of a file, as `open_input` reads it."""
+    with open_input(path, max_bytes) as file:
+        return file.read()
+
+
+def write_output(
+    path: Path, write: Callable[[Callable[[bytes], object]], T], *, force: bool = False, zstd: bool = False
+) -> T:
+    """Write a file that only its owner may read. It appears when it is complete and on the disk, or not at all.
+
+    Args:
+        path: its name.
+        write: given a function that takes the next bytes, writes everything; its result is returned.
+        force: whether a file that is there is replaced.
+        zstd: whether it is packed.
+
+    Raises:
+        UsageError: `file-exists`.
+        FailedError: `store-full`, `store-unwritable`, `extra-missing`.
+        AffidavitError: whatever `write` raises; then nothing was changed.
+    """
+    if path.exists() and not force:
+        raise _exists(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".affidavit-", suffix=".tmp")  # mode 0600
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with open(handle, "wb") as file:
+            result = _write(cast("BinaryIO", file), write, zstd)
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(Path(name), path, force)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return result
+
+
+def optional(module: str, extra: str) -> Any:
+    """A module of an optional part.
+
+    Raises:
+        FailedError: `extra-missing`, saying what to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise FailedError(
+            "extra-missing",
+            f"this needs {module.partition('.')[0]}, which is not installed",
+            hint=f"install affidavit[{extra}]",
+        ) from None
+
+
+def _write(file: BinaryIO, write: Callable[[Callable[[bytes], object]], T], zstd: bool) -> T:
+    if not zstd:
+        return write(file.write)
+    packer = optional("zstandard", "zstd").ZstdCompressor(level=10, write_checksum=True)
+    with packer.stream_writer(file, closefd=False) as packed:
+        return write(packed.write)
+
+
+def _publish(made: Path, path: Path, force: bool) -> None:
+    if not force:
+        try:
+            os.link(made, path)  # fails when the name is taken by now
+        except FileExistsError:
+            raise _exists(path) from None
+        except OSError:
+            pass  # no links on this file system
+        else:
+            return
+        if path.exists():
+            raise _exists(path)
+    os.replace(made, path)
+
+
+def _unpack(file: BinaryIO, to: BinaryIO, path: Path, max_bytes: int) -> None:
+    zstandard = optional("zstandard", "zstd")
+    size = 0
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+            file, read_across_frames=True, closefd=False
+        ) as reader:
+            while block := reader.read(_BLOCK):
+                size += len(block)
+                if size > max_bytes:
+                    raise _too_large(path, max_bytes)
+                to.write(block)
+    except zstandard.ZstdError as error:
+        raise VerificationError(
+            "bundle-damaged", f"{path} cannot be unpacked: {error}", hint="ask for the file again"
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, where the platform lets folders be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _unreadable(path: Path, reason: str) -> UsageError:
+    return UsageError("usage", f"cannot read {path}: {reason}", hint="name a readable file")
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError("file-exists", f"{path} is there already", hint="take another name, or --force")
+
+
+def _too_large(path: Path, max_bytes: int) -> UsageError:
+    return UsageError(
+        "value-too-large",
+        f"{path} holds more than {max_bytes} bytes",
+        hint="export a part of it, or raise the bound",
+        details={"max_bytes": max_bytes},
+    )
+
+
+def _unwritable(path: Path, error: OSError) -> AffidavitError:
+    code = "store-full" if error.errno in _FULL else "store-unwritable"
+    return FailedError(
+        code, f"cannot write {path}: {error.strerror or error}", hint="choose a folder that you may write"
+    )

@@ -1,0 +1,158 @@
+"""Bringing a bundle into a workspace: checked first, then all of it in one transaction, or nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from affidavit.errors import VerificationError
+from affidavit.evidence import unknowns
+from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.identity import Sealed
+from affidavit.evidence.record import JsonValue, Record
+from affidavit.evidence.unknown_checks import problems
+from affidavit.evidence.unknowns import UnknownRevision
+from affidavit.evidence.verification.bundle import BundleCheck, BundleLookup, damaged
+from affidavit.store.events import Event
+from affidavit.store.exporting.unknowns import KIND, logged_revisions
+from affidavit.store.store import Store
+
+__all__ = ["Imported", "import_bundle"]
+
+_SHOWN_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import did.
+
+    Attributes:
+        session: the session whose log tells of it, `import-` and the first digits of the bundle's digest.
+        whole: the bundle's digest.
+        records: records of the bundle; `added` of them were new here.
+        blobs: blobs of the bundle.
+        unknown_revisions: revisions of the bundle.
+        repeated: whether this bundle was imported before.
+    """
+
+    session: str
+    whole: str
+    records: int
+    added: int
+    blobs: int
+    unknown_revisions: int
+    repeated: bool
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The document of `affidavit bundle import --json`."""
+        return {
+            "session": self.session,
+            "whole": self.whole,
+            "records": {"added": self.added, "present": self.records - self.added},
+            "blobs": self.blobs,
+            "unknown_revisions": self.unknown_revisions,
+            "repeated": self.repeated,
+        }
+
+
+def import_bundle(
+    store: Store, file: BinaryIO, *, bounds: Bounds | None = None, now: Callable[[], float] = time.time
+) -> Imported:
+    """Add the records, blobs and unknowns of a bundle. Doing it again changes nothing.
+
+    Each record gets an event of the import's session, so that answers may cite it here. A record that is there already
+    stays; a damaged copy of it, or of a blob, is repaired.
+
+    Args:
+        store: the workspace's store.
+        file: the bundle, open for reading and seekable.
+        bounds: how large it may be.
+        now: the wall clock, seconds since the epoch.
+
+    Raises:
+        VerificationError: `bundle-damaged`, every place in `details.problems`; nothing was added.
+        FailedError: `format-unknown`; `revision-conflict`: an unknown was revised otherwise here; `store-*`.
+    """
+    first = BundleCheck(bounds)
+    first.run(file)
+    if first.problems:
+        raise damaged(first.problems, "the bundle")
+    contents = first.contents
+    session = f"import-{contents.whole.removeprefix('sha256:')[:_SHOWN_DIGITS]}"
+    repeated = store.events.by_key(session, "bundle") is not None
+    _, added = store.load(_items(store, file, first, session, now()))
+    return Imported(
+        session=session,
+        whole=contents.whole,
+        records=len(contents.records),
+        added=added,
+        blobs=len(contents.blobs),
+        unknown_revisions=contents.revisions,
+        repeated=repeated,
+    )
+
+
+def _items(
+    store: Store, file: BinaryIO, first: BundleCheck, session: str, at: float
+) -> Iterator[Event | Sealed]:
+    """Everything that is added, read from the file a second time and checked again."""
+    contents = first.contents
+    data: dict[str, JsonValue] = {"bundle": contents.whole}
+    yield Event(kind="bundle-imported", session=session, data=data, at=at, key="bundle")
+    waiting: list[Event | Sealed] = []
+    revisions: list[UnknownRevision] = []
+
+    def on_record(sealed: Sealed, record: Record) -> None:
+        del record
+        waiting.append(sealed)
+        waiting.append(
+            Event(
+                kind="evidence-imported",
+                session=session,
+                data=data,
+                at=at,
+                evidence_id=sealed.id,
+                key=sealed.id,
+            )
+        )
+
+    second = BundleCheck(
+        first.bounds,
+        on_record=on_record,
+        on_blob=lambda _, content: _put(store, content),
+        on_unknown=revisions.append,
+    )
+    for _ in second.pieces(file):
+        yield from waiting
+        waiting.clear()
+    if second.problems or second.contents.whole != contents.whole:
+        raise VerificationError(
+            "bundle-damaged", "the bundle changed while it was read", hint="nothing was added; try again"
+        )
+    if revisions:
+        _check_unknowns(store, BundleLookup(file, contents), revisions, set(contents.missing))
+    for revision in revisions:
+        document = unknowns.to_json(revision)
+        yield Event(kind=KIND, session=session, data=document, at=at, key=document["digest"])
+
+
+def _put(store: Store, content: bytes) -> None:
+    store.blobs.put(content)
+
+
+def _check_unknowns(
+    store: Store, lookup: BundleLookup, revisions: list[UnknownRevision], missing: set[str]
+) -> None:
+    """Refuse revisions that do not continue those that are here. No other writer comes between."""
+    here = logged_revisions(store)
+    known = [it for name in {unknowns.unknown_id(it) for it in revisions} for it in here.get(name, [])]
+
+    def record_of(evidence_id: str) -> Record | None:
+        if lookup.has(evidence_id):
+            return lookup.get(evidence_id)
+        return store.evidence.get(evidence_id) if store.evidence.has([evidence_id]) else None
+
+    for problem in problems([*known, *revisions], record_of, missing=missing | set(here)):
+        raise problem.as_error()
