@@ -57,6 +57,14 @@ class Follower(Protocol):
         ...
 
 
+class _TakenError(Exception):
+    """Ends a transaction whose events must all be new."""
+
+    def __init__(self, stored: StoredEvent) -> None:
+        super().__init__(stored.key)
+        self.stored = stored
+
+
 class Store:
     """Events, evidence and blobs of one tenant in one workspace folder.
 
@@ -145,6 +153,21 @@ class Store:
             return self._append_followed(entries)
         return self._database.write(lambda cursor: [self._insert(cursor, entry) for entry in entries])
 
+    def append_new(self, events: Iterable[Event]) -> StoredEvent | None:
+        """Add several events in one transaction, unless a key of one of them is taken.
+
+        Returns:
+            None when all were added; else the event that has the key, and nothing was added.
+
+        Raises:
+            AffidavitError: as `append`.
+        """
+        try:
+            self._append_followed([self._prepare(event, None) for event in events], new=True)
+        except _TakenError as taken:
+            return taken.stored
+        return None
+
     def load(self, items: Iterable[Event | Sealed]) -> tuple[int, int]:
         """Add records and events from elsewhere in one transaction: all of them, or none when the iteration raises.
 
@@ -215,7 +238,7 @@ class Store:
             self.blobs.put(sealed.spilled)
         return event, data, sealed
 
-    def _append_followed(self, entries: Sequence[_Entry]) -> list[StoredEvent]:
+    def _append_followed(self, entries: Sequence[_Entry], *, new: bool = False) -> list[StoredEvent]:
         """Add events in one transaction, then tell the followers: they copy only what is surely stored."""
         told: dict[str, list[Appended]] = {}
 
@@ -224,6 +247,8 @@ class Store:
             added: list[StoredEvent] = []
             for entry in entries:
                 stored = self._insert(cursor, entry)
+                if new and stored.repeated:
+                    raise _TakenError(stored)
                 added.append(stored)
                 if stored.session in self._followers:
                     previous = self._places.before(cursor, self._tenant, stored)
