@@ -305,7 +305,9 @@ import sqlite3
 base = sqlite3.connect(":memory:")
 base.execute("create table t (a)")
 base.execute("insert into t values (1), (2)")
-base.execute("select sum(a) from t").fetchone()
+total = base.execute("select sum(a) from t").fetchone()
+base.close()
+total
 
 ### signature
 import inspect

@@ -264,6 +264,8 @@ def test_an_exception_of_the_host_ends_the_run_and_is_not_the_scripts(bench: Ben
         ("def f(d):\n    return d['k']\n\n\nf({})", "KeyError", 2, 11),
         ("unknown_name + 1", "NameError", 1, 0),
         ("'a' + 1", "TypeError", 1, 0),
+        ("(1 + 'a') < 2", "TypeError", 1, 1),
+        ("[1, (2)[0]]", "TypeError", 1, 4),
         ("raise ValueError('chosen')", "ValueError", 1, 0),
         ("é = 'é'; int('é')", "ValueError", 1, 11),
         ("x = (\n    1\n    + int('no')\n)", "ValueError", 3, 6),

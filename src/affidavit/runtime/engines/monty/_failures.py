@@ -179,7 +179,7 @@ class _Traceback:
             if frame.filename != _SCRIPT:
                 continue
             origins = origins or script.origins()
-            place = origins.place(frame.line, frame.column - 1)
+            place = origins.place((frame.line, frame.column - 1), (frame.end_line, frame.end_column - 1))
             if place is not None:
                 self._frames.append((place, frame.function_name or "<module>"))
 

@@ -50,21 +50,34 @@ class Rewritten:
 
 
 class Origins:
-    """Leads a place in the rewritten text to the place in the caller's script."""
+    """Leads an expression in the rewritten text to the place in the caller's script."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
         lines = text.split("\n")
-        known: dict[tuple[int, int], Place] = {}
+
+        def spot(line: int, column: int) -> tuple[int, int]:
+            return line, len(lines[line - 1].encode()[:column].decode("utf-8", "replace"))
+
+        self._exact: dict[tuple[tuple[int, int], tuple[int, int]], Place] = {}
+        starts: dict[tuple[int, int], Place] = {}
         raised = {id(node.exc): node for node in ast.walk(tree) if isinstance(node, ast.Raise)}
         for old, new in zip(_placed(tree), _placed(ast.parse(text)), strict=True):
-            column = len(lines[new.lineno - 1].encode()[: new.col_offset].decode("utf-8", "replace"))
-            known.setdefault((new.lineno, column), _origin(old, raised))
-        self._keys = sorted(known)
-        self._places = [known[key] for key in self._keys]
+            start = spot(new.lineno, new.col_offset)
+            end = spot(new.end_lineno or new.lineno, new.end_col_offset or 0)
+            self._exact.setdefault((start, end), _origin(old, raised))
+            starts.setdefault(start, _origin(old, raised))
+        self._keys = sorted(starts)
+        self._places = [starts[key] for key in self._keys]
 
-    def place(self, line: int, column: int) -> Place | None:
-        """The caller's place of a 1-based line and 0-based column in characters, or None before any code."""
-        at = bisect.bisect_right(self._keys, (line, column)) - 1
+    def place(self, start: tuple[int, int], end: tuple[int, int]) -> Place | None:
+        """The caller's place of what stands from `start` to `end`, or None before any code.
+
+        Both are a 1-based line and a 0-based column in characters. Where nothing stands exactly there, the last
+        expression that starts before it counts.
+        """
+        if (start, end) in self._exact:
+            return self._exact[start, end]
+        at = bisect.bisect_right(self._keys, start) - 1
         return self._places[at] if at >= 0 else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import os
@@ -17,10 +16,10 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError
 from affidavit.errors import AffidavitError, FailedError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.engines.cpython.guest.script import compile_script
 from affidavit.runtime.engines.finding import Finding
 from affidavit.runtime.engines.monty._drive import Drive, StoppedError, decoded
 from affidavit.runtime.engines.monty._failures import explain, timed_out
+from affidavit.runtime.engines.monty._parsing import parse_valid
 from affidavit.runtime.engines.monty._prelude import PRELUDE
 from affidavit.runtime.engines.monty._results import plain_value
 from affidavit.runtime.engines.monty._rewrite import Rewritten, rewrite
@@ -101,8 +100,7 @@ class MontyEngine:
         if refused:
             return RunOutcome(reason="error", error=_refusal(refused[0]))
         try:
-            compile_script(program.source, "<script>")
-            script = rewrite(ast.parse(_normalised(program.source)), program.tree)
+            script = rewrite(parse_valid(program.source), program.tree)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return RunOutcome(reason="error", error=_not_python(error, program.source))
         try:
@@ -253,10 +251,6 @@ class _Run:
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-
-
-def _normalised(source: str) -> str:
-    return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _refusal(refused: Unsupported) -> ScriptError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.monty._parsing import parse
 from affidavit.runtime.engines.monty._rewrite import rewrite
 from affidavit.runtime.engines.monty.rules import calls, lazy, names, order, regex, syntax
 from affidavit.runtime.engines.monty.rules.context import Context, Unsupported
@@ -37,7 +38,7 @@ def unsupported(source: str, tree: Mapping[str, JsonValue]) -> list[Unsupported]
         tree: the callable names below `df`, as in `Program`.
     """
     try:
-        module = ast.parse(source)
+        module = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     try:
