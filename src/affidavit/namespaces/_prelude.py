@@ -122,6 +122,31 @@ class CallInfo(TypedDict):
     contract: str
     duration_ms: float
     code: str
+
+class UnknownRelation(TypedDict):
+    """How an unknown stands to another one."""
+    kind: Literal["depends-on", "related-to", "contradicts"]
+    unknown: str
+
+class UnknownInfo(TypedDict):
+    """The newest revision of an unknown; `made` says whether this call made it."""
+    id: str
+    revision: int
+    digest: str
+    made: bool
+    question: str
+    domain: str
+    scope: str | None
+    severity: Literal["low", "medium", "high", "critical"]
+    status: Literal["open", "investigating", "blocked", "contradicted", "resolved"]
+    resolution: Literal["verified", "withdrawn", "out-of-scope"] | None
+    supports: list[str]
+    contradicts: list[str]
+    required_authority: str | None
+    required_confidence: str | None
+    relations: list[UnknownRelation]
+    probes: list[str]
+    note: str
 '''
 
 OWN: Final = '''\
@@ -136,6 +161,20 @@ OWN: Final = '''\
 evidence: Sequence[str | Mapping[str, Any]] | None = None, derivation: str | None = None, coverage: Any = None, \
 missing: Sequence[str] | None = None, reason: str | None = None) -> None:
         """The final answer of this run; without `evidence` it cites every call."""
+    def unknown(
+        self, *, question: str | None = None, domain: str | None = None, scope: str | None = None,
+        severity: Literal["low", "medium", "high", "critical"] | None = None,
+        status: Literal["open", "investigating", "blocked", "contradicted", "resolved"] | None = None,
+        resolution: Literal["verified", "withdrawn", "out-of-scope"] | None = None,
+        supports: Sequence[str] | None = None, contradicts: Sequence[str] | None = None,
+        required_authority: Literal["artifact-bytes", "static-analysis", "inference", "recorded-traffic",
+            "live-source", "imported", "analyst"] | None = None,
+        required_confidence: Literal["observed", "derived", "inferred"] | None = None,
+        relations: Sequence[UnknownRelation | Mapping[str, str]] | None = None,
+        probes: Sequence[str] | None = None, note: str | None = None,
+        id: str | None = None, expect: int | None = None,
+    ) -> UnknownInfo:
+        """Open a question, or find it; with `id` read it; with `id` and `expect` revise what is given."""
     def calls(self) -> list[CallInfo]:
         """The calls of this run so far."""
     def budget(self) -> dict[str, float]:
@@ -143,13 +182,13 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed Group CallInfo Df Error Source CoverageDict PageInfo LimitationDict Page "
-    "Count results df"
+    "TypeVar overload TypedDict Found Missed Group CallInfo UnknownInfo UnknownRelation Df Error Source CoverageDict "
+    "PageInfo LimitationDict Page Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())
 """Every name of the head that a declaration or class may not take."""
 
-OWN_NAMES: Final = frozenset({"Error", "answer", "calls", "budget"})
+OWN_NAMES: Final = frozenset({"Error", "answer", "unknown", "calls", "budget"})
 """What `df` has of its own; no namespace or operation directly below it may be called so."""
 
 

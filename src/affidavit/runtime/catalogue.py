@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.operation import Namespace, Operation
 from affidavit.namespaces.stubs import render
+from affidavit.runtime.unknowns import PARAMETERS as UNKNOWN_PARAMETERS
 
 __all__ = ["Catalogue", "walk"]
 
-# `df.answer`, `df.calls` and `df.budget` are answered by the session itself and are no operations.
+# `df.answer`, `df.unknown`, `df.calls` and `df.budget` are answered by the session itself and are no operations.
 _OWN: Mapping[str, tuple[str, ...]] = {
     "answer": ("status", "value", "evidence", "derivation", "coverage", "missing", "reason"),
+    "unknown": UNKNOWN_PARAMETERS,
     "calls": (),
     "budget": (),
 }

@@ -1,4 +1,4 @@
-"""Where the calls of one run arrive: the session's own three are answered here, all others go through the broker."""
+"""Where the calls of one run arrive: the session's own four are answered here, all others go through the broker."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from affidavit.runtime.answer import Answer, read_answer
 from affidavit.runtime.broker import Broker
 from affidavit.runtime.ledger import Ledger, failed
 from affidavit.runtime.program import CallResult, CallReturned, RunOutcome, ScriptCall
+from affidavit.runtime.unknowns import Inquiry, is_refusal
 from affidavit.store import Store
 
 __all__ = ["Desk"]
 
 
 class Desk:
-    """Serves the calls of one run: the session's own three, everything else through the broker.
+    """Serves the calls of one run: the session's own four, everything else through the broker.
 
     A failure of the store ends the run: nothing may run on whose evidence cannot be kept.
     """
@@ -32,6 +33,7 @@ class Desk:
         *,
         store: Store,
         script: str,
+        inquiry: Inquiry,
         now: Callable[[], float],
         on_call: Callable[[ScriptCall], None] | None,
     ) -> None:
@@ -41,6 +43,7 @@ class Desk:
         self._broker = broker
         self._store = store
         self._script = script
+        self._inquiry = inquiry
         self._now = now
         self._on_call = on_call
         self._running: asyncio.Task[RunOutcome] | None = None
@@ -63,6 +66,8 @@ class Desk:
             match call.path:
                 case "answer":
                     return self._answered(call)
+                case "unknown":
+                    return self._asked(call)
                 case "calls":
                     return self._returned([entry.as_json() for entry in self.ledger.entries])
                 case "budget":
@@ -89,6 +94,14 @@ class Desk:
         except AffidavitError as error:
             return failed(error, self._now())
         return self._returned(None)
+
+    def _asked(self, call: ScriptCall) -> CallResult:
+        try:
+            return self._returned(self._inquiry.ask(call.arguments))
+        except AffidavitError as error:
+            if not is_refusal(error):
+                raise
+            return failed(error, self._now())
 
     def _returned(self, value: JsonValue) -> CallResult:
         return CallReturned(json=orjson.dumps(value), completed=self._now())

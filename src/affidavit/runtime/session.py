@@ -35,7 +35,9 @@ from affidavit.runtime.program import CallResult, Limits, Program, RunOutcome, S
 from affidavit.runtime.repair import repair
 from affidavit.runtime.run import Run, RunStatus, RunView, runs_of
 from affidavit.runtime.typecheck import Checker, Verdict
+from affidavit.runtime.unknowns import Inquiry
 from affidavit.store import Event, Store
+from affidavit.store.unknowns import Unknowns
 
 __all__ = ["Parts", "Session", "resolve_run"]
 
@@ -72,6 +74,7 @@ class Session:
         self.id = session_id
         self._parts = parts
         self._store = parts.store
+        self._unknowns = Unknowns(parts.store, now=parts.now)
         self._broker = Broker(
             parts.store,
             session=session_id,
@@ -253,6 +256,7 @@ class Session:
             Ledger(run=run.run_id, budget=budget, started=clock),
             store=self._store,
             script=_digest(source),
+            inquiry=Inquiry(self._unknowns, session=self.id, run=run.run_id),
             now=self._parts.now,
             on_call=on_call,
         )

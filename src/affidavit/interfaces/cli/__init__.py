@@ -30,6 +30,10 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("mount", "remove"): ("mounts:remove", "Take a mount away; its evidence stays."),
     ("evidence", "list"): ("evidence:show_all", "List records, newest first."),
     ("evidence", "show"): ("evidence:show", "Show one record by its id or a unique prefix."),
+    ("unknown", "open"): ("unknowns:open_unknown", "Open a question that stays open across sessions."),
+    ("unknown", "revise"): ("unknowns:revise", "Revise an unknown; --expect names the revision you saw."),
+    ("unknown", "list"): ("unknowns:show_all", "List unknowns, the most severe first."),
+    ("unknown", "show"): ("unknowns:show", "Show an unknown with all its revisions."),
     ("session", "list"): ("sessions:show_all", "List sessions."),
     ("session", "show"): ("sessions:show", "Show the runs of a session, or its events."),
     ("journal", "verify"): ("journal:verify", "Check a journal by itself: chain, ids, references."),
@@ -42,6 +46,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
 _GROUPS: Final[Mapping[str, str]] = {
     "mount": "What scripts can ask: add, list, show, remove.",
     "evidence": "Records of calls: list, show.",
+    "unknown": "What is not known yet: open, revise, list, show.",
     "session": "Runs and their events: list, show.",
     "journal": "Files that `--journal` wrote: verify, restore, tail.",
 }
