@@ -111,6 +111,9 @@ ABUSES: Final[tuple[Abuse, ...]] = (
     hungry("one string", "x = 'a' * 10 ** 10"),
     hungry("one list", "x = [0] * 10 ** 10"),
     hungry("growing dict", "d = {}\nfor i in range(10 ** 9):\n    d[i] = str(i)"),
+    hungry("many small objects", "kept = []\nwhile True:\n    kept.append([])"),
+    hungry("many small objects in a function", "def f():\n    kept = []\n    while True:\n        kept.append(str(len(kept)))\nf()"),
+    hungry("a chain of small objects", "kept = None\nwhile True:\n    kept = (kept, kept)"),
     hungry("width in a format", "len(f'{1:>{10**10}}')"),
     hungry("bytearray", "bytearray(1 << 40)"),
     Abuse(

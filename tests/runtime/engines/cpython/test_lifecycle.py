@@ -112,7 +112,13 @@ def test_cpu_time_is_told(bench: Bench) -> None:
 def test_memory_that_a_script_may_use_is_there(bench: Bench) -> None:
     limits = Limits(memory_bytes=128 << 20)
     assert bench.value("len(bytearray(100 << 20))", limits=limits) == 100 << 20
-    assert bench.error("len(bytearray(160 << 20))", limits=limits).code == "memory-exceeded"
+    error = bench.error("len(bytearray(160 << 20))", limits=limits)
+    assert (error.code, error.message) == ("memory-exceeded", "the script used up its 128 MB of memory")
+
+
+def test_an_error_does_not_wait_for_threads(bench: Bench) -> None:
+    source = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n1 / 0"
+    assert bench.error(source).type == "ZeroDivisionError"
 
 
 def test_a_zygote_that_dies_is_replaced() -> None:

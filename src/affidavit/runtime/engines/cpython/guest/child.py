@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Coroutine
 from json import loads
 from typing import Any, Final, NoReturn
@@ -33,6 +34,7 @@ from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, P
 __all__ = ["serve"]
 
 _MISSING: Final = object()
+_BALLAST: Final = 2 << 20  # held back for the report of a script that used up all memory
 _NOTES: Final = 100
 _UNAWAITED: Final = 1000
 
@@ -150,6 +152,8 @@ class _Run:
         self._source = ""
         self._result_bytes = 0
         self._value: object = _MISSING
+        self._memory_bytes = 0
+        self._ballast: bytearray | None = None
 
     def prepare(self, lock: Lock, body: bytes) -> None:
         """Take in the program and its limits."""
@@ -167,7 +171,9 @@ class _Run:
         self._clock.start(header["clock"], header["seed"])
         lines = self._source.splitlines(keepends=True)
         linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
-        lock.bound(header["memory_bytes"], max(1, math.ceil(header["cpu_seconds"])), OUTPUT_BYTES)
+        self._memory_bytes = header["memory_bytes"]
+        self._ballast = bytearray(_BALLAST)
+        lock.bound(self._memory_bytes, max(1, math.ceil(header["cpu_seconds"])), OUTPUT_BYTES)
 
     def run(self) -> None:
         """Run the script and send what came of it."""
@@ -180,7 +186,7 @@ class _Run:
             reason, error = self._fault(problem)
         else:
             reason, error = self._execute(compiled)
-        self._finish()
+        self._finish(join=error is None)
         self._report(reason, error)
 
     def _read_tree(self) -> dict[str, Any]:
@@ -197,15 +203,24 @@ class _Run:
         return "finished", None
 
     def _fault(self, problem: BaseException) -> tuple[str, Fault]:
-        """Report an exception, with the memory between the soft and the hard limit to do it in."""
+        """Report an exception. Where memory ran out, first make room for the report, without needing any."""
+        self._ballast = None
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-        return fault(problem)
+        if not isinstance(problem, MemoryError):
+            return fault(problem)
+        traceback.clear_frames(problem.__traceback__)
+        vars(self._module).clear()
+        reason, error = fault(problem)
+        error["message"] = (
+            error["message"] or f"the script used up its {self._memory_bytes >> 20} MB of memory"
+        )
+        return reason, error
 
-    def _finish(self) -> None:
+    def _finish(self, *, join: bool) -> None:
         """What an interpreter does at its end: join threads, run exit handlers. The script's value stands already."""
         steps: list[Any] = []
-        if _thread._count():  # pyright: ignore[reportPrivateUsage]
+        if join and _thread._count():  # pyright: ignore[reportPrivateUsage]
             steps.append(getattr(threading, "_shutdown", None))
         if getattr(atexit, "_ncallbacks", _one)():
             steps.append(getattr(atexit, "_run_exitfuncs", None))
