@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -20,6 +20,7 @@ from affidavit.evidence.unknown_checks import (
     RecordOf,
     check_all,
     dependency_cycle,
+    latest,
     qualifies,
     unqualified,
 )
@@ -176,7 +177,12 @@ class Unknowns:
         return self._write(following, session, run)
 
     def adopting(
-        self, revisions: Iterable[UnknownRevision], *, record_of: RecordOf | None = None, whole: bool = True
+        self,
+        revisions: Iterable[UnknownRevision],
+        *,
+        record_of: RecordOf | None = None,
+        whole: bool = True,
+        on_conflict: Callable[[FailedError], object] | None = None,
     ) -> Iterator[Event]:
         """The events that bring revisions from elsewhere into the register, for `Store.load` in one transaction.
 
@@ -187,6 +193,7 @@ class Unknowns:
             record_of: the record of an id among those that come along; the store is asked for the others.
             whole: whether everything must hold together with what is here. When false, revisions and records that
                 are missing may come later; only what contradicts a revision here is refused.
+            on_conflict: told of each revision that contradicts one here, which is then left out instead of refused.
 
         Raises:
             FailedError: `revision-conflict`: another revision of this number, or another one before it, is here.
@@ -197,15 +204,18 @@ class Unknowns:
         fresh: list[UnknownRevision] = []
         for revision in sorted(revisions, key=lambda one: (one.revision, unknown_id(one))):
             chain = chains.setdefault(unknown_id(revision), {})
-            if _belongs(revision, chain):
+            try:
+                new = _belongs(revision, chain)
+            except FailedError as conflict:
+                if on_conflict is None:
+                    raise
+                on_conflict(conflict)
+                continue
+            if new:
                 chain[revision.revision] = revision
                 fresh.append(revision)
         if whole and fresh:
-
-            def find(evidence_id: str) -> Record | None:
-                return (record_of and record_of(evidence_id)) or self._record(evidence_id)
-
-            check_all((one for chain in chains.values() for one in chain.values()), find)
+            self._check_together({unknown_id(one) for one in fresh}, chains, record_of)
         for offset, revision in enumerate(fresh, start=1):
             yield self._entry_event(revision, seen.count + offset, None, None)
 
@@ -296,6 +306,24 @@ class Unknowns:
             cycle = dependency_cycle(self._seen.current | {name: revision})
             if cycle:
                 raise invalid("relations", f"it would depend on itself: {' -> '.join([*cycle, cycle[0]])}")
+
+    def _check_together(
+        self,
+        names: Collection[str],
+        chains: Mapping[str, Mapping[int, UnknownRevision]],
+        record_of: RecordOf | None,
+    ) -> None:
+        """Everything that must hold of the unknowns that are added to; the others were checked before."""
+
+        def find(evidence_id: str) -> Record | None:
+            return (record_of and record_of(evidence_id)) or self._record(evidence_id)
+
+        check_all((one for name in names for one in chains[name].values()), find, missing=chains)
+        cycle = dependency_cycle(latest(one for chain in chains.values() for one in chain.values()))
+        if cycle:
+            raise invalid(
+                "relations", f"an unknown would depend on itself: {' -> '.join([*cycle, cycle[0]])}"
+            )
 
     def _record(self, evidence_id: str) -> Record | None:
         try:

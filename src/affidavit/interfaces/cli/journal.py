@@ -93,6 +93,8 @@ def restore(
         f"session {done.report.session}: {done.events} events and {done.records} records restored,"
         f" {done.report.events - done.events} events and {done.report.records - done.records} records were there\n"
     )
+    for conflict in done.conflicts:
+        say(f"not in force: {conflict}")
     _print_problems(done.report.problems)
     return 0
 

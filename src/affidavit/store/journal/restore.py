@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ from affidavit.store.events import Event, prepare
 from affidavit.store.journal._portable import portable
 from affidavit.store.journal.verify import Contents, Report, open_walk, report, verify
 from affidavit.store.store import Store
+from affidavit.store.unknowns import KIND, Unknowns, read_revision
 
 __all__ = ["Restored", "restore"]
 
@@ -32,11 +34,13 @@ class Restored:
         report: what the journal holds and whether it holds.
         events: events that were added; the others were there.
         records: records that were added.
+        conflicts: revisions of unknowns that the workspace has otherwise; they are in the session's log alone.
     """
 
     report: Report
     events: int
     records: int
+    conflicts: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
         """The document of `affidavit journal restore --json`."""
@@ -46,6 +50,7 @@ class Restored:
             "events": {"added": self.events, "present": self.report.events - self.events},
             "records": {"added": self.records, "present": self.report.records - self.records},
             "blobs": self.report.blobs,
+            "conflicts": list(self.conflicts),
             "losses": [dict(it) for it in self.report.losses],
             "problems": [it.as_json() for it in self.report.problems],
         }
@@ -76,16 +81,47 @@ def restore(path: Path, store: Store, *, partial: bool = False) -> Restored:
             details={"problems": [it.as_json() for it in first.problems]},
         )
     contents = Contents(open_walk(path), on_blob=lambda digest, data: _put(store, digest, data))
-    events, records = store.load(_items(contents, store, first.session, partial=partial))
-    return Restored(report=report(contents, path), events=events, records=records)
+    revised: list[Event] = []
+    register = _Register(store, revised)
+    items = _items(contents, store, first.session, revised, partial=partial)
+    events, records = store.load(chain(items, register.entries()))
+    return Restored(
+        report=report(contents, path),
+        events=events - register.added,
+        records=records,
+        conflicts=tuple(register.conflicts),
+    )
 
 
 def _put(store: Store, digest: str, data: bytes) -> None:
     assert store.blobs.put(data).digest == digest
 
 
-def _items(contents: Contents, store: Store, session: str, *, partial: bool) -> Generator[Event | Sealed]:
-    """Records and new events, in the journal's order.
+class _Register:
+    """Brings the revisions of unknowns that a journal tells into the workspace's register."""
+
+    def __init__(self, store: Store, revised: Sequence[Event]) -> None:
+        self.added = 0
+        self.conflicts: list[str] = []
+        self._store = store
+        self._revised = revised
+
+    def entries(self) -> Iterator[Event]:
+        """Those that are not there yet. What they refer to may come with the journals of other sessions."""
+        adopting = Unknowns(self._store).adopting(
+            map(read_revision, self._revised),
+            whole=False,
+            on_conflict=lambda conflict: self.conflicts.append(conflict.message),
+        )
+        for entry in adopting:
+            self.added += 1
+            yield entry
+
+
+def _items(
+    contents: Contents, store: Store, session: str, revised: list[Event], *, partial: bool
+) -> Generator[Event | Sealed]:
+    """Records and new events, in the journal's order; every revision of an unknown is noted in `revised`.
 
     What the workspace has of the session must be the beginning of what the journal tells, or all of it: events have an
     order, and one that is put behind later ones would tell another story.
@@ -96,6 +132,8 @@ def _items(contents: Contents, store: Store, session: str, *, partial: bool) -> 
         if isinstance(item, Sealed):
             yield item
             continue
+        if item.kind == KIND:
+            revised.append(item)
         if present is None:
             # Read inside the transaction: nobody else adds to the session from here on.
             present = Counter(_print(it) for it in store.events.of_session(item.session))
