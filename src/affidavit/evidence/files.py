@@ -24,8 +24,8 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def open_input(path: Path, max_bytes: int) -> Generator[BinaryIO]:
-    """Open a regular file of at most `max_bytes`; one packed with zstd is unpacked first, within the bound.
+def open_input(path: Path, max_bytes: int, *, unpack: bool = True) -> Generator[BinaryIO]:
+    """Open a regular file of at most `max_bytes`; one packed with zstd is unpacked first, unless told not to.
 
     Raises:
         NotFoundError: `artifact-not-found`.
@@ -42,7 +42,7 @@ def open_input(path: Path, max_bytes: int) -> Generator[BinaryIO]:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
             raise _unreadable(path, "it is not a regular file")
-        packed = file.read(len(_ZSTD)) == _ZSTD
+        packed = unpack and file.read(len(_ZSTD)) == _ZSTD
         file.seek(0)
         if not packed:
             if state.st_size > max_bytes:

@@ -260,11 +260,15 @@ class Session:
             now=self._parts.now,
             on_call=on_call,
         )
-        self._log(
-            "run-started",
-            {"engine": choice.engine.name, "reason": choice.reason, "clock": clock, "seed": seed},
-            run=run.run_id,
-        )
+        started: dict[str, JsonValue] = {
+            "engine": choice.engine.name,
+            "reason": choice.reason,
+            "clock": clock,
+            "seed": seed,
+        }
+        if run.notes:
+            started["source"] = source  # the script as it is run: its digest is the one that an answer names
+        self._log("run-started", started, run=run.run_id)
         try:
             outcome = await desk.serve(lambda: choice.engine.run(program, desk.handle))
         except asyncio.CancelledError:

@@ -100,10 +100,6 @@ class Events:
         numbers = self._database.read(sql, (self._tenant, evidence_id))
         return self._select("AND e.record = ? ORDER BY e.seq", numbers[0][0]) if numbers else []
 
-    def of_kind(self, kind: str) -> list[StoredEvent]:
-        """Every event of a kind in the whole tenant, in order."""
-        return self._select("AND e.kind = ? ORDER BY e.seq", kind)
-
     def after(self, seq: int = 0, *, limit: int = 1000) -> list[StoredEvent]:
         """At most `limit` events of the whole tenant that follow `seq`, in order."""
         return self._select("AND e.seq > ? ORDER BY e.seq LIMIT ?", seq, limit)

@@ -89,6 +89,16 @@ class Store:
         self._followers: dict[str, Follower] = {}
         self._places = event_log.Places()
 
+    @property
+    def database(self) -> Database:
+        """The database, for other parts of this room."""
+        return self._database
+
+    @property
+    def tenant_number(self) -> int:
+        """The number of the tenant in the database's tables, for other parts of this room."""
+        return self._tenant
+
     @classmethod
     def open(
         cls, root: Path, *, tenant: str = "default", create: bool = True, busy_seconds: float = BUSY_SECONDS

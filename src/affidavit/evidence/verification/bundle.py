@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from affidavit.errors import AffidavitError, FailedError, NotFoundError, UsageError, VerificationError
+from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence import unknowns
 from affidavit.evidence._bundle_reading import BrokenBundleError, Piece, Pieces, version_of
 from affidavit.evidence.bundle import KIND, MAX_ELEMENT_DEPTH, VERSION, Bounds, notes_digest
@@ -97,7 +97,7 @@ class BundleCheck:
         """Read the whole bundle.
 
         Raises:
-            FailedError: `format-unknown`: not a bundle, or of a version that this product does not know.
+            VerificationError: `format-unknown`: not a bundle, or of a version that this product does not know.
         """
         for _ in self.pieces(file):
             pass
@@ -246,14 +246,11 @@ class BundleLookup:
 
     def get(self, evidence_id: str) -> Record:
         """The record of a whole id."""
-        offset = self._contents.records.get(evidence_id)
-        if offset is None:
-            raise NotFoundError(
-                "evidence-not-found",
-                f"{evidence_id} is not in the bundle",
-                hint="export the answer with its evidence",
-            )
-        return self._read(offset)
+        return self._read(evidence_id)[1]
+
+    def sealed(self, evidence_id: str) -> Sealed:
+        """The record of a whole id as it is kept."""
+        return self._read(evidence_id)[0]
 
     def result(self, record: Record) -> JsonValue:
         """The encoded result of a record."""
@@ -272,17 +269,23 @@ class BundleLookup:
         self._file.seek(offset)
         return _from_base64(self._file.read(length)[1:-1])
 
-    def _read(self, offset: int) -> Record:
+    def _read(self, evidence_id: str) -> tuple[Sealed, Record]:
+        offset = self._contents.records.get(evidence_id)
+        if offset is None:
+            raise NotFoundError(
+                "evidence-not-found",
+                f"{evidence_id} is not in the bundle",
+                hint="export the answer with its evidence",
+            )
         self._file.seek(offset)
-        piece = Pieces(self._file, Bounds()).element()
-        return read_entry(piece)[1]
+        return read_entry(Pieces(self._file, Bounds()).element())
 
 
 def check_bundle(file: BinaryIO, bounds: Bounds | None = None) -> Report:
     """Check a bundle and every answer in it.
 
     Raises:
-        FailedError: `format-unknown`.
+        VerificationError: `format-unknown`.
     """
     revisions: list[UnknownRevision] = []
     check = BundleCheck(bounds, on_unknown=revisions.append)
@@ -332,18 +335,18 @@ def check_version(file: BinaryIO) -> None:
     """Refuse what is no bundle of this version; the file is back at its beginning then.
 
     Raises:
-        FailedError: `format-unknown`, naming the version that was found.
+        VerificationError: `format-unknown`, naming the version that was found.
     """
     file.seek(0)
     found = version_of(file.read(64))
     file.seek(0)
     if found is None or found == (KIND, VERSION):
         return  # reading tells where the first bytes are wrong
-    raise FailedError(
+    raise VerificationError(
         "format-unknown",
         f"this is {found[0]}/{found[1]}; this product knows {KIND}/{VERSION}",
         hint="use the version of affidavit that wrote it, or a newer one",
-        details={"found": list(found), "known": [KIND, VERSION]},
+        details={"found": list(found), "known": [KIND, VERSION], "place": "$.affidavit"},
     )
 
 

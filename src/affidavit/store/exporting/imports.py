@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from affidavit.errors import VerificationError
-from affidavit.evidence import unknowns
 from affidavit.evidence.bundle import Bounds
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue, Record
-from affidavit.evidence.unknown_checks import problems
 from affidavit.evidence.unknowns import UnknownRevision
 from affidavit.evidence.verification.bundle import BundleCheck, BundleLookup, damaged
 from affidavit.store.events import Event
-from affidavit.store.exporting.unknowns import KIND, logged_revisions
 from affidavit.store.store import Store
+from affidavit.store.unknowns import Unknowns
 
 __all__ = ["Imported", "import_bundle"]
 
@@ -73,7 +71,8 @@ def import_bundle(
 
     Raises:
         VerificationError: `bundle-damaged`, every place in `details.problems`; nothing was added.
-        FailedError: `format-unknown`; `revision-conflict`: an unknown was revised otherwise here; `store-*`.
+        VerificationError: `format-unknown`, naming the version.
+        FailedError: `revision-conflict`: an unknown was revised otherwise here; `store-*`.
     """
     first = BundleCheck(bounds)
     first.run(file)
@@ -132,27 +131,13 @@ def _items(
             "bundle-damaged", "the bundle changed while it was read", hint="nothing was added; try again"
         )
     if revisions:
-        _check_unknowns(store, BundleLookup(file, contents), revisions, set(contents.missing))
-    for revision in revisions:
-        document = unknowns.to_json(revision)
-        yield Event(kind=KIND, session=session, data=document, at=at, key=document["digest"])
+        lookup = BundleLookup(file, contents)
+
+        def record_of(evidence_id: str) -> Record | None:
+            return lookup.get(evidence_id) if lookup.has(evidence_id) else None
+
+        yield from Unknowns(store).adopting(revisions, record_of=record_of, whole=not contents.missing)
 
 
 def _put(store: Store, content: bytes) -> None:
     store.blobs.put(content)
-
-
-def _check_unknowns(
-    store: Store, lookup: BundleLookup, revisions: list[UnknownRevision], missing: set[str]
-) -> None:
-    """Refuse revisions that do not continue those that are here. No other writer comes between."""
-    here = logged_revisions(store)
-    known = [it for name in {unknowns.unknown_id(it) for it in revisions} for it in here.get(name, [])]
-
-    def record_of(evidence_id: str) -> Record | None:
-        if lookup.has(evidence_id):
-            return lookup.get(evidence_id)
-        return store.evidence.get(evidence_id) if store.evidence.has([evidence_id]) else None
-
-    for problem in problems([*known, *revisions], record_of, missing=missing | set(here)):
-        raise problem.as_error()

@@ -1,47 +1,39 @@
-"""The revisions of unknowns in a workspace's log, for bundles."""
+"""The revisions of unknowns in a workspace's register, for bundles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
 
 from affidavit.evidence import unknowns
 from affidavit.evidence.canonical import canonical
-from affidavit.evidence.record import JsonValue
 from affidavit.evidence.unknowns import UnknownRevision
 from affidavit.store.exporting.selection import Chosen
 from affidavit.store.store import Store
+from affidavit.store.unknowns import REGISTER, read_revision
 
-__all__ = ["KIND", "Revisions", "logged_revisions"]
-
-KIND: Final = "unknown-revised"
-
-
-def logged_revisions(store: Store) -> dict[str, list[UnknownRevision]]:
-    """Every revision in the log, by unknown.
-
-    Raises:
-        UsageError: `unknown-invalid`: one that does not hold.
-    """
-    found: dict[str, list[UnknownRevision]] = {}
-    for document in store.events.of_kind(KIND):
-        revision = unknowns.from_json(_document(document.data))
-        found.setdefault(unknowns.unknown_id(revision), []).append(revision)
-    return found
+__all__ = ["Revisions"]
 
 
 @dataclass(slots=True)
 class Revisions:
-    """Every revision that the log tells, and which of them belong into a bundle."""
+    """Every revision in the register, and which of them belong into a bundle."""
 
     by_unknown: Mapping[str, list[UnknownRevision]]
     taken: set[str] = field(default_factory=set[str])
 
     @classmethod
     def of(cls, store: Store) -> Revisions:
-        """Read the log."""
-        return cls(logged_revisions(store))
+        """Read the register.
+
+        Raises:
+            UsageError: `unknown-invalid`: a revision in it does not hold.
+        """
+        found: dict[str, list[UnknownRevision]] = {}
+        for event in store.events.of_session(REGISTER):
+            revision = read_revision(event)
+            found.setdefault(unknowns.unknown_id(revision), []).append(revision)
+        return cls(found)
 
     def take(self, chosen: Chosen) -> bool:
         """Take the unknowns that chosen records speak for or against, and their relatives; whether any is new."""
@@ -63,7 +55,7 @@ class Revisions:
         return {one for name in self.taken for it in self.by_unknown[name] for one in _records_of(it)}
 
     def strangers(self) -> set[str]:
-        """Ids of unknowns that the taken ones are related to and that the log does not have."""
+        """Ids of unknowns that the taken ones are related to and that the register does not have."""
         related = {one.unknown for name in self.taken for it in self.by_unknown[name] for one in it.relations}
         return related - self.taken
 
@@ -76,9 +68,3 @@ class Revisions:
 
 def _records_of(revision: UnknownRevision) -> tuple[str, ...]:
     return (*revision.supports, *revision.contradicts)
-
-
-def _document(data: JsonValue) -> JsonValue:
-    """The revision in an event's data, which may stand beside other things."""
-    fields = cast("dict[str, JsonValue]", data)
-    return fields if "unknown_id" in fields else fields.get("revision")
