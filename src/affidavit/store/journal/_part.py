@@ -135,6 +135,11 @@ class Part:
             )
         return status.st_size
 
+    def begins_like(self, beginning: bytes) -> bool:
+        """Whether the file is empty, begins with these bytes or a part of them, or with zeros of a lost page."""
+        found = os.pread(self.handle, len(beginning), 0)
+        return beginning.startswith(found) or not found.strip(b"\0")
+
     def append(self, at: int, line: bytes) -> None:
         """Write a line behind the `at` bytes that are there: all of it, or none.
 

@@ -27,6 +27,7 @@ _ZEROS: Final = re.compile(rb"\0+")
 _LINE_END: Final = re.compile(rb',"sum":"[0-9a-f]{64}"\}')
 _MAX_SALVAGE: Final = 64  # beginnings and ends of lines that are tried inside one damaged line
 _MAX_GAPS: Final = 10_000
+_BEGINNING: Final = b'{"n":'
 _TAILS: Final = ("torn-tail", "zero-filled-tail")
 
 
@@ -88,6 +89,7 @@ class Walk:
         problems: what does not hold, in order.
         torn: whether the only problem is the end of the last part, as a killed writer leaves it.
         bytes: size of what was read.
+        last_file: name of the last part.
     """
 
     def __init__(self, parts: Mapping[int, Path]) -> None:
@@ -101,6 +103,7 @@ class Walk:
         self._damage: Problem | None = None  # since the last whole line
         self._returned = 0
         self._file = ""
+        self.last_file = parts[max(parts)].name
 
     def lines(self) -> Iterator[Placed]:
         """Every whole line, in the order of the files.
@@ -171,7 +174,7 @@ class Walk:
         if line is not None:
             yield from self._accept(line, piece)
             self._problem("torn-tail", piece, 0, "the last line end is missing; nothing else is")
-        elif not last or _lines_inside(piece.raw):
+        elif not last or _lines_inside(piece.raw) or not _begins_a_line(piece.raw):
             yield from self._salvage(piece)
         else:
             zeros = len(piece.raw) - len(piece.raw.rstrip(b"\0"))
@@ -319,6 +322,11 @@ def _pieces(file: BinaryIO, end: int) -> Iterator[_Piece]:
             rest.clear()
     if rest:
         yield _Piece(number, place, bytes(rest), False)
+
+
+def _begins_a_line(raw: bytes) -> bool:
+    """Whether these bytes may be the beginning of a line, or a page that was never filled."""
+    return _BEGINNING.startswith(raw[: len(_BEGINNING)]) or not raw.strip(b"\0")
 
 
 def _lines_inside(raw: bytes) -> list[tuple[int, int, Line]]:

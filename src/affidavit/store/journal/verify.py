@@ -101,6 +101,7 @@ class Contents:
         self.records: set[bytes] = set()
         self.blobs: set[str] = set()
         self.closed = self.truncated = False
+        self._continued: Placed | None = None
         self.losses: list[Mapping[str, Any]] = []
         self.outside: dict[str, None] = {}
         self._on_blob = on_blob
@@ -119,11 +120,13 @@ class Contents:
         readers = {
             "journal": self._head, "event": self._event, "record": self._record_line, "blob": self._blob,
             "loss": self._loss, "truncated": self._truncated, "closed": self._closed, "opened": _ignored,
+            "continued": self._goes_on,
         }  # fmt: skip
         for placed in self.walk.lines():
             self.lines += 1
             content = placed.line.content
             self.closed = False
+            self._continued = None
             reader = next((readers[key] for key in readers if key in content), None)
             try:
                 if reader is None:
@@ -255,11 +258,18 @@ class Contents:
         del placed
         self.closed = "count" in content["closed"]
 
+    def _goes_on(self, placed: Placed, content: Mapping[str, Any]) -> None:
+        del content
+        self._continued = placed
+
     # ---- after the last line ----
 
     def _resolve(self) -> None:
         """References that nothing answered. Lines that are lost answer for them: then they are not told again."""
         explained = bool(self.walk.problems)
+        if self._continued is not None and self._continued.file == self.walk.last_file and not explained:
+            self._problem("missing-part", self._continued, "the part that this line announces is not there")
+            self.walk.torn = True  # a writer that is killed between the two leaves it like this
         for placed, kind, message in self._unresolved:
             if not explained:
                 self._problem(kind, placed, message)

@@ -160,6 +160,7 @@ class Journal:
         if os.getpid() == self._process:
             try:
                 with self._writing:
+                    self._bring_up_to_date()  # "closed" says that nothing is missing
                     self._line(payload({"closed": {"count": self._tail.count}}))
             except AffidavitError:
                 pass  # without that line it says "not closed", which is what it is
@@ -186,10 +187,13 @@ class Journal:
         with self._writing:
             self._seq = self._match()
             self._begun = True
-            last = self._store.events.last(self.session)
-            if last is not None and last.seq > self._seq:
-                self._catch_up(last.seq)
+            self._bring_up_to_date()
         self._settle()
+
+    def _bring_up_to_date(self) -> None:
+        last = self._store.events.last(self.session)
+        if last is not None and last.seq > self._seq:
+            self._catch_up(last.seq)
 
     def _settle(self) -> None:
         if self.settings.fsync == "always":
@@ -262,10 +266,11 @@ class Journal:
         if size < tail.end:
             raise _damaged(part.path, "became shorter while it was written", size)
         count, opened = tail.count, tail.empty
+        beginning = b'{"n":%d,"prev":"%b","journal":' % (tail.n, tail.prev.encode())
         tail.read(part.handle, size)
         if tail.head:
             self._check_head(tail.head)
-        if tail.end and tail.empty:
+        if tail.empty and (tail.end or not part.begins_like(beginning)):
             raise _damaged(part.path, "has no readable line", 0)
         loss = part.cut(tail.end, tail.left) if tail.left else None
         tail.left = 0
