@@ -22,9 +22,11 @@ def marked() -> dict[str, tuple[str, str]]:
 
 
 def names_of(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in ast.walk(tree) if isinstance(node, kinds) and node.name.startswith("test")}
+    functions = (
+        node for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )  # fmt: skip
+    return {function.name for function in functions if function.name.startswith("test")}
 
 
 def test_every_marked_sentence_is_a_claim_with_the_same_words() -> None:

@@ -48,7 +48,9 @@ class Reply:
 class Handler(Protocol):
     """Runs one validated call. Arguments carry the *original* names; raise `AffidavitError` to fail."""
 
-    def __call__(self, arguments: dict[str, Any], /) -> Awaitable[Reply]: ...
+    def __call__(self, arguments: dict[str, Any], /) -> Awaitable[Reply]:
+        """Run the call."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

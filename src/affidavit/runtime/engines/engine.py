@@ -20,13 +20,24 @@ class Refusal(Protocol):
     """A construct that an engine cannot run as Python means it."""
 
     @property
-    def line(self) -> int: ...
+    def line(self) -> int:
+        """1-based line of the script."""
+        ...
+
     @property
-    def column(self) -> int: ...
+    def column(self) -> int:
+        """1-based column, in characters."""
+        ...
+
     @property
-    def construct(self) -> str: ...
+    def construct(self) -> str:
+        """Short stable name of the construct."""
+        ...
+
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """What cannot be run, one line."""
+        ...
 
 
 class Engine(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 
-from affidavit.runtime.engines.cpython.guest.script import compile_script
+from affidavit.runtime.engines.script import compile_script
 
 __all__ = ["parse", "parse_valid"]
 

@@ -26,10 +26,10 @@ from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.faults import Fault, fault, limit_fault, syntax_fault
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.output import Output
-from affidavit.runtime.engines.cpython.guest.script import VALUE, Compiled, compile_script
 from affidavit.runtime.engines.cpython.guest.structs import Nothing
 from affidavit.runtime.engines.cpython.guest.surroundings import script_module
 from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, PROGRAM, READY, SECTIONS
+from affidavit.runtime.engines.script import VALUE, Compiled, compile_script
 
 __all__ = ["serve"]
 

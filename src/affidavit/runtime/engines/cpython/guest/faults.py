@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from affidavit.runtime.engines.cpython.guest.bridge import SCRIPT, Error
-from affidavit.runtime.engines.cpython.guest.script import BODY
+from affidavit.runtime.engines.script import BODY
 
 __all__ = ["fault", "limit_fault", "syntax_fault"]
 

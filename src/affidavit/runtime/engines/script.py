@@ -1,4 +1,4 @@
-"""From a script's text to code, and what its value is.
+"""From a script's text to code, and what its value is: the same in every engine. Standard library only.
 
 The value is that of the last expression, of a trailing assignment, or of a top-level `return`; without any of these, of
 a `main`, `run` or `solve` that the script defines and never mentions again. Where the last statement is an
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final, cast
 
-__all__ = ["BODY", "VALUE", "Compiled", "compile_script"]
+__all__ = ["BODY", "VALUE", "Compiled", "compile_script", "entry_of", "keep_value"]
 
 VALUE: Final = "__affidavit_value__"
 """The global that receives the value; removed again before anything is returned."""
@@ -52,39 +52,58 @@ def compile_script(source: str, filename: str) -> Compiled:
         SyntaxError: as CPython words it, in the script's own coordinates.
     """
     tree = ast.parse(source, filename)
-    entry = _entry(tree)
-    _keep_value(tree.body)
+    entry = entry_of(tree)
+    keep_value(tree.body)
     returns = any(isinstance(node, ast.Return) for node in _own(tree))
     if returns:
         tree = _wrapped(tree, filename)
     code = compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return Compiled(code, BODY if returns else None, entry)
+    return Compiled(code, BODY if returns else None, entry.name if entry else None)
 
 
 # ---- the value ----
 
 
-def _keep_value(body: list[ast.stmt]) -> None:
-    """Rewrite the last statement so that it leaves its value behind, evaluating nothing twice."""
-    if not body:
-        return
-    last = body[-1]
+def _as_it_is(value: ast.expr) -> ast.expr:
+    return value
+
+
+def keep_value(
+    body: list[ast.stmt],
+    *,
+    settle: Callable[[ast.expr], ast.expr] = _as_it_is,
+    is_final: Callable[[ast.Expr], bool] = lambda _: False,
+) -> bool:
+    """Rewrite the last statement so that it leaves its value under `VALUE`, evaluating nothing twice.
+
+    Args:
+        body: the statements of a module; changed in place.
+        settle: wraps an expression whose value is kept, where an engine must do more than keep it.
+        is_final: tells expressions that an engine leaves as they are because they give no value.
+
+    Returns:
+        Whether there is a value.
+    """
+    last = body[-1] if body else None
     match last:
-        case ast.Expr(value=value) if not _prints(value):
-            body[-1] = _assign(value, last)
+        case ast.Expr(value=value):
+            if _prints(value) or is_final(last):
+                return False
+            body[-1] = _assign(settle(value), last)
         case ast.Assign(targets=targets):
             if all(_is_unpacking_of_names(target) for target in targets):
-                body.append(_assign(_loaded(targets[0]), last))
+                body.append(_assign(settle(_loaded(targets[0])), last))
             else:
                 last.value = _caught(last.value)
-        case ast.AnnAssign(value=value) if value is not None:
+        case ast.AnnAssign(value=ast.expr() as value):
             last.value = _caught(value)
         case ast.AugAssign():
             body[-1:] = _augmented(last)
-        case ast.If() if _is_main_guard(last):
-            _keep_value(last.body)
+        case ast.If(orelse=[]) if _is_main_guard(last):
+            return keep_value(last.body, settle=settle, is_final=is_final)
         case _:
-            pass
+            return False
+    return True
 
 
 def _prints(value: ast.expr) -> bool:
@@ -160,13 +179,13 @@ def _is_main_guard(node: ast.If) -> bool:
     match node.test:
         case ast.Compare(
             left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]
-        ) if not node.orelse:
+        ):
             return True
         case _:
             return False
 
 
-def _entry(tree: ast.Module) -> str | None:
+def entry_of(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """A function to call: defined at top level, callable without arguments, and mentioned nowhere outside itself."""
     defined = {
         node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -178,7 +197,7 @@ def _entry(tree: ast.Module) -> str | None:
         inside = set(map(id, ast.walk(node)))
         mentions = (part for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id == name)
         if all(id(part) in inside for part in mentions):
-            return name
+            return node
     return None
 
 
