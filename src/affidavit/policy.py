@@ -61,6 +61,11 @@ class Decision:
     hint: str = ""
 
 
+# The two decisions of nearly every call, made once.
+_READ = Decision(allowed=True, reasons=("read is allowed by default",))
+_WITHIN = Decision(allowed=True, reasons=("within budget",))
+
+
 def decide(path: str, effect: Effect, grants: Iterable[Grant]) -> Decision:
     """Decide whether the operation at `path` with this effect may be called.
 
@@ -80,7 +85,7 @@ def decide(path: str, effect: Effect, grants: Iterable[Grant]) -> Decision:
                 reasons=(f"{effect} granted for {grant.pattern} by {grant.origin or 'the caller'}",),
             )
     if effect == "read":
-        return Decision(allowed=True, reasons=("read is allowed by default",))
+        return _READ
     return Decision(
         allowed=False,
         reasons=(f"{path} has the effect {effect}, which nobody granted",),
@@ -101,7 +106,7 @@ def within_budget(spent: Spent, budget: Budget) -> Decision:
     elif spent.seconds >= budget.seconds:
         reason = f"all {budget.seconds:g} seconds of this run are spent"
     else:
-        return Decision(allowed=True, reasons=("within budget",))
+        return _WITHIN
     return Decision(
         allowed=False,
         reasons=(reason,),
