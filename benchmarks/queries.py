@@ -25,7 +25,7 @@ def measure() -> list[Section]:
                 "first": lambda: cost(probe("analyse", next(fresh), subject.artifact)),
                 "again": lambda: cost(probe("analyse", kept, subject.artifact)),
             },
-            3,
+            2,
         )
         asked = _ask(kept)
     again, first = ([one.output["mount"] for one in opened[name]] for name in ("again", "first"))

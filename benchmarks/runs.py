@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.measure import PEERS, ROOT, Contestant, probe, rounds
 from benchmarks.report import Comparison, Section
 
-ROUNDS = 25
+ROUNDS = 11
 WARM = 3
 GOAL = 2.0
 CASES = {
