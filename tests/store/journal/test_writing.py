@@ -214,6 +214,16 @@ def test_parts_are_chained(tmp_path: Path) -> None:
     assert numbers == list(range(len(numbers)))
 
 
+def test_resuming_in_a_later_part(tmp_path: Path) -> None:
+    policies = ("never", "batch", "never")
+    path, *_ = [written(tmp_path, 150, part_bytes=64 << 10, fsync=policy) for policy in policies]
+    found = verify(path)
+    assert (found.status, found.events, len(found.parts) > 2) == ("holds", 450, True)
+    told = [document for it in parts_of(path).values() for document in documents(it)]
+    # A head says the policy of who began the part; where the next writer has another one, a line says so.
+    assert [it["opened"]["fsync"] for it in told if "opened" in it] == ["batch", "never"]
+
+
 def test_two_writers_follow_each_other_into_the_next_part(tmp_path: Path) -> None:
     with (
         journalled(tmp_path, part_bytes=64 << 10) as (one, first),

@@ -75,7 +75,9 @@ class Journal:
         self._closed = False
         self._tail = Tail()
         self._seq = 0  # of the last event of the log that is in the journal
+        self._counted = 0  # how many events were in the journal up to that one
         self._begun = False
+        self._losses: list[dict[str, JsonValue]] = []  # that are still to be told
         self._part = Part.open(settings.folder, name, 1)
         self._syncer = Syncer(settings, self._part.handle)
         self._writing = _Held(self._enter, self._leave)
@@ -186,7 +188,8 @@ class Journal:
         """Read what is there, see that it is this log's, and write what is missing."""
         with self._writing:
             self._seq = self._match()
-            self._begun = True
+            self._begun, self._counted = True, self._tail.count
+            self._put_opened()
             self._bring_up_to_date()
         self._settle()
 
@@ -210,12 +213,7 @@ class Journal:
         for place, raw in places.items():
             [*_, found] = [None, *self._store.events.of_session(self.session, skip=place - 1, limit=1)]
             if found is None:
-                raise FailedError(
-                    "journal-mismatch",
-                    f"the journal {self.path} has {count} events of session {self.session}, more than the workspace",
-                    hint="`affidavit journal restore` it into the workspace first, or choose another folder",
-                    details={"path": str(self.path), "events": count},
-                )
+                raise self._ahead()
             seq = found.seq
             line = read_line(raw)
             if line is not None and not _same(line, found):
@@ -256,6 +254,10 @@ class Journal:
         while self._tail.continued:
             self._take(Part.open(self.settings.folder, self._name, self._part.number + 1, create=True))
             self._learn()
+        while self._losses and self._line(payload({"loss": self._losses[0]})):
+            del self._losses[0]
+        if self._begun and self._counted != self._tail.count:
+            self._place()
 
     def _learn(self) -> None:
         """Read what another writer added; cut off what a killed one left; write the head of an empty part."""
@@ -265,30 +267,40 @@ class Journal:
             return
         if size < tail.end:
             raise _damaged(part.path, "became shorter while it was written", size)
-        count, opened = tail.count, tail.empty
         beginning = b'{"n":%d,"prev":"%b","journal":' % (tail.n, tail.prev.encode())
         tail.read(part.handle, size)
         if tail.head:
             self._check_head(tail.head)
         if tail.empty and (tail.end or not part.begins_like(beginning)):
             raise _damaged(part.path, "has no readable line", 0)
-        loss = part.cut(tail.end, tail.left) if tail.left else None
-        tail.left = 0
-        if loss is None and tail.damaged is not None:
+        if tail.continued:
+            return  # nothing is written here any more
+        if tail.left:
+            self._losses.append(part.cut(tail.end, tail.left) | {"part": part.number})
+            tail.left = 0
+        elif tail.damaged is not None:
             place, length = tail.damaged
-            loss = {"cut": False, "length": length, "place": place}
+            self._losses.append({"cut": False, "length": length, "part": part.number, "place": place})
+            tail.damaged = None
         if tail.end == 0:
             self._put_head()
-        elif opened and part.number == 1:
-            self._put_opened()
-        if loss is not None:
-            self._line(payload({"loss": loss | {"part": part.number}}))
-        tail.damaged = None
-        if count != tail.count and self._begun:
-            # Another process wrote events of the log that this one can see, too: find the last one's place.
-            skip = tail.count - count - 1
-            [*_, last] = [None, *self._store.events.of_session(self.session, self._seq, skip=skip, limit=1)]
-            self._seq = last.seq if last else self._seq
+
+    def _place(self) -> None:
+        """Find the place in the log of the last event in the journal, when others wrote events of their own."""
+        skip = self._tail.count - self._counted - 1
+        [*_, last] = [None, *self._store.events.of_session(self.session, self._seq, skip=skip, limit=1)]
+        if last is None:
+            raise self._ahead()
+        self._seq, self._counted = last.seq, self._tail.count
+
+    def _ahead(self) -> FailedError:
+        count = self._tail.count
+        return FailedError(
+            "journal-mismatch",
+            f"the journal {self.path} has {count} events of session {self.session}, more than the workspace",
+            hint="`affidavit journal restore` it into the workspace first, or choose another folder",
+            details={"path": str(self.path), "events": count},
+        )
 
     def _check_head(self, raw: bytes) -> None:
         """See that a part is of this session and of a version that is known."""
@@ -348,6 +360,7 @@ class Journal:
                     self._put_references(body, evidence_id)
             if self._line(event_payload(event, data, tail.count + 1, evidence_id, sealed)):
                 tail.count += 1
+                self._counted += 1
                 if sealed is not None:
                     tail.known.add(sealed.id)
         self._seq = event.seq
@@ -426,6 +439,8 @@ class Journal:
         tail = self._tail
         line, mark = make(tail.n, tail.prev, content)
         self._part.append(tail.end, line)
+        if tail.end == 0:
+            tail.head = line[:-1]
         tail.n += 1
         tail.prev = mark
         tail.end += len(line)
