@@ -1,0 +1,511 @@
+"""The register of unknowns: against a model, under several processes, and with revisions from elsewhere."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from affidavit.errors import AffidavitError, FailedError, NotFoundError, UsageError, VerificationError
+from affidavit.evidence.identity import record_id
+from affidavit.evidence.record import Record, Unfinished
+from affidavit.evidence.unknown_checks import check_all, latest
+from affidavit.evidence.unknowns import UnknownRevision, opened, revised, revision_digest, unknown_id
+from affidavit.store import Event, Store
+from affidavit.store.unknowns import KIND, REGISTER, Unknowns, read_revision
+from tests.evidence.records import observation
+from tests.store.samples import finish, start_together
+
+SEEN = [
+    observation({"n": 0}, authority="artifact-bytes", confidence="observed"),
+    observation({"n": 1}, authority="static-analysis", confidence="derived"),
+    observation({"n": 2}, authority="inference", confidence="inferred"),
+    observation({"n": 3}, authority="artifact-bytes", outcome=Unfinished()),
+]
+RECORDS = {record_id(one): one for one in SEEN}
+EVIDENCE = [*RECORDS, "ev1_" + "00" * 32]  # the last was never recorded
+QUESTIONS = ["a", "b", "c", "d"]
+NAMES = {one: unknown_id(opened({"question": one, "domain": "x"})) for one in [*QUESTIONS, "e"]}
+NUMBERS = itertools.count()
+RANK = {"inferred": 1, "derived": 2, "observed": 3}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "workspace") as opened_store:
+        keep(opened_store)
+        yield opened_store
+
+
+def keep(store: Store) -> None:
+    for one in SEEN:
+        store.append(Event(kind="call-recorded", session="s0", data={}, at=1.0), record=one)
+
+
+def fields() -> st.SearchStrategy[dict[str, Any]]:
+    """One to three things to say of an unknown; most can be said, some cannot."""
+    ids = st.lists(st.sampled_from([*list(RECORDS) * 3, *EVIDENCE]), max_size=2, unique=True)
+    kinds = st.sampled_from(["depends-on", "depends-on", "depends-on", "related-to", "contradicts"])
+    others = st.sampled_from([*list(NAMES.values())[:3] * 3, *NAMES.values()])
+    choices: dict[str, st.SearchStrategy[Any]] = {
+        "severity": st.sampled_from(["low", "medium", "high", "critical"]),
+        "status": st.sampled_from(["open", "investigating", "blocked", "contradicted"]),
+        "supports": ids,
+        "contradicts": st.just([]) | ids,
+        "required_authority": st.sampled_from([None, "artifact-bytes", "static-analysis"]),
+        "required_confidence": st.sampled_from([None, "observed", "derived", "inferred"]),
+        "relations": st.lists(st.fixed_dictionaries({"kind": kinds, "unknown": others}), max_size=2),
+        "probes": st.lists(st.sampled_from(["p", "q"]), max_size=2),
+    }
+    single = st.one_of([choice.map(lambda it, name=name: {name: it}) for name, choice in choices.items()])
+    verified = ids.map(lambda it: {"status": "resolved", "resolution": "verified", "supports": it})
+    resolved = st.sampled_from(
+        [
+            {"status": "resolved", "resolution": "verified"},
+            {"status": "resolved", "resolution": "withdrawn"},
+            {"status": "resolved", "resolution": "out-of-scope"},
+            {"status": "resolved"},
+            {"resolution": "verified"},
+            {"resolution": None},
+        ]
+    )
+    return st.lists(st.one_of(single, single, single, resolved, verified), min_size=1, max_size=3).map(merged)
+
+
+def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+class Model:
+    """Opens and revises in a store of its own, and tells by plain states of its own what must come of it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.unknowns = Unknowns(store)
+        self.model: dict[str, dict[str, Any]] = {}
+        self.revisions: dict[str, int] = {}
+
+    def open(self, question: str, given: dict[str, Any]) -> None:
+        name = NAMES[question]
+        after = BLANK | spelled(given)
+        wrong = set[str]() if name in self.model else self.faults(name, after)
+
+        def act() -> tuple[UnknownRevision, bool]:
+            return self.unknowns.open(given | {"question": question, "domain": "x"}, session="s1")
+
+        # The same question is found whatever else is said, as long as it can be said at all.
+        if name in self.model and "unknown-invalid" in self.faults(name, after, alone=True):
+            wrong = {"unknown-invalid"}
+        self.expect(act, name, after, wrong, made=name not in self.model)
+
+    def revise(self, question: str, given: dict[str, Any], off: int) -> None:
+        name = NAMES[question]
+        expect = self.revisions.get(name, 1) + off
+        before = self.model.get(name, BLANK)
+        after = before | spelled(given)
+        if given.get("status", "resolved") != "resolved" and given.get("resolution") is None:
+            after["resolution"] = None
+        if name not in self.model:
+            wrong = {"unknown-not-found"}
+        elif off:
+            wrong = {"revision-conflict"}
+        else:
+            wrong = set[str]() if after == before else self.faults(name, after)
+
+        def act() -> tuple[UnknownRevision, bool]:
+            return self.unknowns.revise(name, expect, given, session="s2")
+
+        self.expect(act, name, after, wrong, made=after != before)
+
+    def expect(
+        self,
+        act: Callable[[], tuple[UnknownRevision, bool]],
+        name: str,
+        after: dict[str, Any],
+        wrong: set[str],
+        *,
+        made: bool,
+    ) -> None:
+        """Do it; it must fail with one of the codes of what is wrong, or leave the model's state."""
+        if wrong:
+            with pytest.raises(AffidavitError) as raised:
+                act()
+            assert raised.value.code in wrong
+            if raised.value.code == "revision-conflict":
+                assert raised.value.details["revision"] == self.revisions[name]
+            return
+        revision, was_made = act()
+        assert was_made == made
+        if made:
+            self.model[name] = after
+            self.revisions[name] = self.revisions.get(name, 0) + 1
+        self.same(name, revision)
+
+    def faults(self, name: str, after: dict[str, Any], *, alone: bool = False) -> set[str]:
+        """The codes of everything that is wrong with a state; `alone`: of what can be seen without the others."""
+        wrong: set[str] = set()
+        named = [*after["supports"], *after["contradicts"]]
+        related = [it["unknown"] for it in after["relations"]]
+        if (after["status"] == "resolved") != (after["resolution"] is not None):
+            wrong.add("unknown-invalid")
+        if len(set(named)) < len(named) or name in related:
+            wrong.add("unknown-invalid")
+        verified = after["resolution"] == "verified"
+        if verified and (after["contradicts"] or not after["supports"]):
+            wrong.add("unknown-invalid")
+        if alone:
+            return wrong
+        if verified and not any(qualified(after, one) for one in after["supports"]):
+            wrong.add("unknown-invalid")
+        if any(one not in RECORDS for one in named):
+            wrong.add("evidence-not-found")
+        if any(one not in self.model and one != name for one in related):
+            wrong.add("unknown-not-found")
+        if reaches(self.model | {name: after}, name, name, set()):
+            wrong.add("unknown-invalid")
+        return wrong
+
+    def same(self, name: str, revision: UnknownRevision) -> None:
+        for field, value in self.model[name].items():
+            found: Any = getattr(revision, field)
+            if field == "relations":
+                found = [{"kind": it.kind, "unknown": it.unknown} for it in found]
+            assert found == (tuple(value) if field in ("supports", "contradicts", "probes") else value), field
+        assert revision.revision == self.revisions[name]
+
+    def check(self) -> None:
+        """The log reduces to the model, and everything in it holds."""
+        events = self.store.events.of_session(REGISTER)
+        whole = [read_revision(event) for event in events]
+        assert check_all(whole, RECORDS.get) == latest(whole[::-1])
+        for unknowns in (self.unknowns, Unknowns(self.store)):  # as it went along, and from the log alone
+            assert {unknown_id(one) for one in unknowns.all()} == set(self.model)
+            for one in unknowns.all():
+                self.same(unknown_id(one), one)
+        told = [it for s in ("s1", "s2") for it in self.store.events.of_session(s)]
+        assert sorted(map(revision_digest, map(read_revision, told))) == sorted(map(revision_digest, whole))
+
+
+BLANK: dict[str, Any] = {
+    "severity": "medium",
+    "status": "open",
+    "resolution": None,
+    "supports": [],
+    "contradicts": [],
+    "required_authority": None,
+    "required_confidence": None,
+    "relations": [],
+    "probes": [],
+}
+
+
+def spelled(given: dict[str, Any]) -> dict[str, Any]:
+    after = dict(given)
+    for name in ("supports", "contradicts"):
+        if name in after:
+            after[name] = sorted(after[name])
+    if "relations" in after:
+        pairs = sorted({(it["kind"], it["unknown"]) for it in after["relations"]})
+        after["relations"] = [{"kind": kind, "unknown": unknown} for kind, unknown in pairs]
+    if "probes" in after:
+        after["probes"] = [p for n, p in enumerate(after["probes"]) if p not in after["probes"][:n]]
+    return after
+
+
+def qualified(after: dict[str, Any], evidence_id: str) -> bool:
+    record = RECORDS.get(evidence_id)
+    if record is None or isinstance(record.outcome, Unfinished):
+        return False
+    least = RANK[after["required_confidence"] or "inferred"]
+    return after["required_authority"] in (None, record.authority) and RANK[record.confidence] >= least
+
+
+def reaches(states: dict[str, dict[str, Any]], start: str, end: str, seen: set[str]) -> bool:
+    needs = {it["unknown"] for it in states.get(start, BLANK)["relations"] if it["kind"] == "depends-on"}
+    if end in needs:
+        return True
+    fresh = needs - seen
+    seen |= fresh
+    return any(reaches(states, one, end, seen) for one in fresh)
+
+
+ACTIONS = st.tuples(
+    st.sampled_from(["open", *["revise"] * 7]),
+    st.sampled_from([*QUESTIONS[:3] * 4, *QUESTIONS]),
+    fields(),
+    st.sampled_from([*[0] * 10, 1, -1]),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("unknowns")
+
+
+@settings(max_examples=150, deadline=None)
+@given(actions=st.lists(ACTIONS, min_size=8, max_size=30))
+def test_any_sequence_of_revisions_is_as_the_model_says(place: Path, actions: list[Any]) -> None:
+    # Each sequence is a tenant of its own: that is quicker than a workspace of its own.
+    with Store.open(place, tenant=f"t{next(NUMBERS)}") as store:
+        keep(store)
+        model = Model(store)
+        for question in QUESTIONS[:3]:
+            model.open(question, {})
+        for act, question, given_fields, off in actions:
+            if act == "open":
+                model.open(question, given_fields)
+            else:
+                model.revise(question, given_fields, off)
+        model.check()
+
+
+# ---- ids ----
+
+
+def test_a_prefix_that_one_unknown_has_names_it(store: Store) -> None:
+    unknowns = Unknowns(store)
+    revision, _ = unknowns.open({"question": "a", "domain": "x"})
+    name = unknown_id(revision)
+    assert unknowns.get(name[:12]) == unknowns.get(name[5:9]) == unknowns.get(name) == revision
+    for wrong in (name[:8], name.upper(), name + "0", "unk1_" + "00" * 32, "", "ev1_" + "00" * 32, "\0"):
+        with pytest.raises(NotFoundError) as raised:
+            unknowns.get(wrong)
+        assert raised.value.code == "unknown-not-found"
+
+
+def test_a_prefix_that_several_have_is_told_with_them(store: Store) -> None:
+    unknowns = Unknowns(store)
+    by_start: dict[str, UnknownRevision] = {}
+    start = ""
+    for n in itertools.count():
+        one = opened({"question": str(n), "domain": "x"})
+        start = unknown_id(one)[5:9]
+        if start in by_start:
+            unknowns.adopt([one, by_start[start]])
+            break
+        by_start[start] = one
+    with pytest.raises(UsageError) as raised:
+        unknowns.get(start)
+    assert raised.value.code == "unknown-ambiguous"
+    assert len(raised.value.details["candidates"]) == 2
+
+
+# ---- the log ----
+
+
+def test_a_revision_stands_in_the_register_and_in_its_session(store: Store) -> None:
+    unknowns = Unknowns(store, now=lambda: 12.5)
+    first, _ = unknowns.open({"question": "a", "domain": "x"}, session="s1", run="r1")
+    second, _ = unknowns.revise(unknown_id(first), 1, {"status": "blocked"})
+    [told] = store.events.of_session("s1")
+    assert (told.kind, told.run, told.at, read_revision(told)) == (KIND, "r1", 12.5, first)
+    entries = unknowns.history(unknown_id(first))
+    assert [(it.revision, it.at, it.session, it.run) for it in entries] == [
+        (first, 12.5, "s1", "r1"),
+        (second, 12.5, None, None),
+    ]
+
+
+def test_asking_again_and_losing_add_nothing(store: Store) -> None:
+    unknowns = Unknowns(store)
+    first, _ = unknowns.open({"question": "a", "domain": "x"}, session="s1")
+    before = len(store.events.of_session(REGISTER)), len(store.events.of_session("s1"))
+    assert unknowns.open({"question": " a", "domain": "x", "severity": "low"}, session="s1") == (first, False)
+    assert unknowns.revise(unknown_id(first), 1, {"severity": "medium"}, session="s1") == (first, False)
+    for wrong in (0, 2, -1):
+        with pytest.raises(FailedError, match="at revision 1, not"):
+            unknowns.revise(unknown_id(first), wrong, {"severity": "medium"}, session="s1")
+    assert before == (len(store.events.of_session(REGISTER)), len(store.events.of_session("s1")))
+
+
+def test_tenants_do_not_see_each_other(store: Store) -> None:
+    Unknowns(store).open({"question": "a", "domain": "x"})
+    with Store.open(store.root, tenant="other") as other:
+        assert Unknowns(other).all() == []
+        assert Unknowns(other).open({"question": "a", "domain": "x"})[1] is True
+        with pytest.raises(NotFoundError, match="was never recorded here"):
+            Unknowns(other).open({"question": "b", "domain": "x", "supports": [EVIDENCE[0]]})
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"revision": {}}, {"revision": {"revision": 1}}])
+def test_a_damaged_entry_is_named(store: Store, data: Any) -> None:
+    stored = store.append(Event(kind=KIND, session=REGISTER, data=data, at=1.0, key="1"))
+    with pytest.raises(VerificationError, match=f"event {stored.seq}") as raised:
+        Unknowns(store).all()
+    assert raised.value.code == "store-damaged"
+
+
+def test_the_events_of_a_lost_append_are_all_absent(store: Store) -> None:
+    store.append(Event(kind="x", session="a", data={"n": 1}, at=1.0, key="k"))
+    events = [
+        Event(kind="x", session="b", data={}, at=1.0),
+        Event(kind="x", session="a", data={}, at=1.0, key="k"),
+    ]
+    taken = store.append_new(events)
+    assert taken is not None
+    assert (taken.key, taken.data) == ("k", {"n": 1})
+    assert store.events.of_session("b") == []
+    assert store.append_new(events[:1]) is None
+    assert len(store.events.of_session("b")) == 1
+
+
+# ---- several processes ----
+
+REVISE = """
+from affidavit.errors import AffidavitError
+from affidavit.store.unknowns import Unknowns
+unknowns, status = Unknowns(Store.open(root)), sys.argv[2]
+[one] = unknowns.all()
+from affidavit.evidence.unknowns import unknown_id
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    made = unknowns.revise(unknown_id(one), 1, {"status": status}, session=status)[1]
+    print("made", made)
+except AffidavitError as error:
+    print(error.code, error.details["revision"])
+"""
+APPEND = """
+from affidavit.errors import AffidavitError
+from affidavit.store.unknowns import Unknowns
+unknowns, me = Unknowns(Store.open(root)), sys.argv[2]
+name = sys.argv[3]
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(20):
+    unknowns.open({"question": f"{me} {n}", "domain": "x"}, session=me)
+    while True:
+        now = unknowns.get(name)
+        try:
+            probes = [*now.probes[-19:], f"{me} {n}"]
+            unknowns.revise(name, now.revision, {"probes": probes, "note": f"{me} {n}"}, session=me)
+            break
+        except AffidavitError as error:
+            assert error.code == "revision-conflict", error
+"""
+RELATE = """
+from affidavit.errors import AffidavitError
+from affidavit.store.unknowns import Unknowns
+unknowns = Unknowns(Store.open(root))
+me, other = sys.argv[2:]
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    relations = [{"kind": "depends-on", "unknown": other}]
+    unknowns.revise(me, 1, {"relations": relations})
+    print("made")
+except AffidavitError as error:
+    print(error.code)
+"""
+
+
+def test_of_two_processes_that_revise_at_once_one_wins(store: Store) -> None:
+    Unknowns(store).open({"question": "a", "domain": "x"})
+    outs = finish(*start_together(REVISE, [(store.root, "blocked"), (store.root, "investigating")]))
+    assert sorted(out.splitlines()[-1] for out in outs) == ["made True", "revision-conflict 2"]
+    [one] = Unknowns(store).all()
+    assert one.revision == 2
+    winner = "blocked" if outs[0].startswith("made") else "investigating"
+    assert one.status == winner
+    assert [len(store.events.of_session(it)) for it in ("blocked", "investigating")] == [
+        int(winner == "blocked"),
+        int(winner == "investigating"),
+    ]
+
+
+def test_no_revision_of_many_processes_is_lost(store: Store) -> None:
+    one, _ = Unknowns(store).open({"question": "a", "domain": "x"})
+    name = unknown_id(one)
+    finish(*start_together(APPEND, [(store.root, f"p{n}", name) for n in range(3)]))
+    unknowns = Unknowns(store)
+    assert unknowns.get(name).revision == 61
+    assert len(unknowns.all()) == 61
+    notes = [entry.revision.note for entry in unknowns.history(name)[1:]]
+    assert sorted(notes) == sorted(f"p{p} {n}" for p in range(3) for n in range(20))
+    check_all([entry.revision for entry in unknowns.history(name)], RECORDS.get)
+
+
+def test_two_processes_cannot_make_a_cycle_together(store: Store) -> None:
+    names = [unknown_id(Unknowns(store).open({"question": one, "domain": "x"})[0]) for one in "ab"]
+    outs = finish(*start_together(RELATE, [(store.root, *names), (store.root, *names[::-1])]))
+    assert sorted(out.splitlines()[-1] for out in outs) == ["made", "unknown-invalid"]
+
+
+# ---- from elsewhere ----
+
+
+def chain(*statuses: str, question: str = "a", **given: Any) -> list[UnknownRevision]:
+    made = [opened({"question": question, "domain": "x", **given})]
+    for status in statuses:
+        made.append(revised(made[-1], {"status": status}))
+    return made
+
+
+def test_revisions_are_adopted_once(store: Store) -> None:
+    unknowns, revisions = Unknowns(store), chain("blocked", "open", supports=[EVIDENCE[0]])
+    assert unknowns.adopt(reversed(revisions)) == 3
+    assert unknowns.adopt(revisions) == 0
+    assert [it.revision for it in unknowns.history(unknown_id(revisions[0]))] == revisions
+    assert unknowns.revise(unknown_id(revisions[0]), 3, {"status": "blocked"})[0].revision == 4
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chain("blocked", "blocked")[:1] + chain("investigating")[1:],
+        chain(severity="low"),
+        [chain("investigating", "open")[2]],
+    ],
+    ids=["revision 2", "revision 1", "what follows another"],
+)
+def test_a_fork_is_refused_as_a_whole_or_left_out(store: Store, other: list[UnknownRevision]) -> None:
+    unknowns, here = Unknowns(store), chain("blocked")
+    unknowns.adopt(here)
+    beside = chain(question="b")
+    with pytest.raises(FailedError, match="revised in two places") as raised:
+        unknowns.adopt([*other, *beside], whole=False)
+    assert raised.value.code == "revision-conflict"
+    assert [it.revision for it in unknowns.history(unknown_id(here[0]))] == here
+    told: list[FailedError] = []
+    events = list(unknowns.adopting([*other, *beside], whole=False, on_conflict=told.append))
+    assert [read_revision(event) for event in events] == beside
+    assert len(told) == 1
+
+
+def test_what_does_not_hold_is_adopted_only_in_parts(store: Store) -> None:
+    unknowns, revisions = Unknowns(store), chain("blocked", "open", supports=[EVIDENCE[-1]])
+    with pytest.raises(AffidavitError, match="missing before it"):
+        unknowns.adopt(revisions[1:])
+    with pytest.raises(AffidavitError, match="not there"):
+        unknowns.adopt(revisions)
+    assert unknowns.adopt(revisions[1:], whole=False) == 2
+    name = unknown_id(revisions[0])
+    assert unknowns.get(name).revision == 3
+    with pytest.raises(UsageError, match=r"revision 1 of .* is not here"):
+        unknowns.revise(name, 3, {"supports": []})
+    assert unknowns.adopt(revisions[:1], whole=False) == 1
+    assert unknowns.revise(name, 3, {"supports": []})[1] is True
+
+
+def test_records_may_come_along(store: Store) -> None:
+    record = observation({"n": 9})
+
+    def along(evidence_id: str) -> Record | None:
+        return record if evidence_id == record_id(record) else None
+
+    revisions = chain(supports=[record_id(record), EVIDENCE[0]])
+    assert len(list(Unknowns(store).adopting(revisions, record_of=along))) == 1
+
+
+def test_adopting_cannot_make_a_cycle(store: Store) -> None:
+    unknowns = Unknowns(store)
+    a, b = chain(question="a"), chain(question="b")
+    unknowns.adopt(a + b)
+    needs = [{"kind": "depends-on", "unknown": unknown_id(b[0])}]
+    unknowns.revise(unknown_id(a[0]), 1, {"relations": needs})
+    back = revised(b[0], {"relations": [{"kind": "depends-on", "unknown": unknown_id(a[0])}]})
+    with pytest.raises(UsageError, match="depend on itself"):
+        unknowns.adopt([back])
