@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from affidavit.runtime.engines.monty._nodes import call, read
-from affidavit.runtime.engines.monty.scan import Scan
+from affidavit.runtime.engines.monty.scan import Scan, chain
 from affidavit.runtime.engines.script import VALUE, entry_of, keep_value
 
 __all__ = ["give_value"]
@@ -15,12 +15,12 @@ def give_value(module: ast.Module, scan: Scan) -> None:
     """Rewrite a module so that it ends in its value, evaluating nothing twice."""
 
     def is_final(last: ast.Expr) -> bool:
-        """`df.answer(...)` and its like happen at once and give nothing; an `await` of one is dropped."""
+        """`df.answer(...)` happens at once and gives nothing, its like give values; an `await` of one is dropped."""
         value = last.value.value if isinstance(last.value, ast.Await) else last.value
-        if not scan.is_immediate(value):
+        if not isinstance(value, ast.Call) or not scan.is_immediate(value):
             return False
         last.value = value
-        return True
+        return chain(value.func) == ["df", "answer"]
 
     entry = entry_of(module)
     given = keep_value(module.body, settle=_settled, is_final=is_final)
