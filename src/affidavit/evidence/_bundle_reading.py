@@ -62,6 +62,11 @@ class Piece:
     key: bytes = b""
 
     @property
+    def start(self) -> int:
+        """The byte at which the piece with its key begins."""
+        return self.offset - (len(self.key) + 1 if self.key else 0)
+
+    @property
     def text(self) -> str:
         """The characters of an element that is a text without escapes."""
         return self.data[1:-1].decode("ascii", "backslashreplace")
@@ -177,16 +182,12 @@ class Pieces:
         while True:
             start = self._at
             behind = self._scan(place)
+            if (behind or len(self._text)) - start > self._bounds.element_bytes:
+                problem = f"longer than {self._bounds.element_bytes} bytes"
+                raise BrokenBundleError(place, self._offset, problem, code="value-too-large")
             if behind:
                 self._at = behind
                 return self._base + start, self._text[start:behind].encode("latin-1")
-            if len(self._text) - start > self._bounds.element_bytes:
-                raise BrokenBundleError(
-                    place,
-                    self._offset,
-                    f"longer than {self._bounds.element_bytes} bytes",
-                    code="value-too-large",
-                )
             if not self._more(2 * (len(self._text) - self._at)):
                 if self._scan(place, last=True):
                     continue

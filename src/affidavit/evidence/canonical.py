@@ -9,8 +9,10 @@ order of UTF-16 units and of code points part). Property tests hold the two agai
 from __future__ import annotations
 
 import json as stdlib_json
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
+from types import NoneType
 from typing import Any, Final, NoReturn
 
 import orjson
@@ -37,6 +39,8 @@ _WIDE: Final = (
     1 << 22
 )  # values on one level after which the quick look gives up (shared containers can explode)
 _LAST_COMMON_KEY: Final = "\ud7ff"
+_TEXT: Final[frozenset[type[Any]]] = frozenset({str})
+_PLAIN: Final[frozenset[type[Any]]] = frozenset({str, int, bool, NoneType})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +136,31 @@ def parse(data: bytes | str, *, max_depth: int = MAX_DOCUMENT_DEPTH) -> JsonValu
 
 
 def _orjson_is_exact(json: Any, max_depth: int) -> bool:
-    """Whether orjson provably writes the canonical bytes. Goes level by level, which bounds depth and cycles."""
-    level = [json]
+    """Whether orjson provably writes the canonical bytes, or refuses to (integers that are too large, lone surrogates).
+
+    Goes level by level, which bounds depth and cycles. What holds few types, and so most containers, is seen through
+    by the interpreter's own loops.
+    """
+    if type_of(json) is not dict and type_of(json) is not list:
+        return _is_exact_scalar(json)
+    level: list[Any] = [json]
     for _ in range(max_depth):
         below: list[Any] = []
         for item in level:
-            kind = type_of(item)
-            if kind is str or kind is bool or item is None:
-                continue
-            if kind is dict:
+            if type_of(item) is dict:
                 if not _keys_sort_alike(item):
                     return False
-                below += item.values()
-            elif kind is list:
-                below += item
-            elif not (_is_exact_number(item) if kind is int or kind is float else kind is CanonicalJson):
-                return False
+                inside: Collection[Any] = item.values()
+            else:
+                inside = item
+            if _PLAIN.issuperset(map(type_of, inside)):
+                continue
+            for value in inside:
+                kind = type_of(value)
+                if kind is dict or kind is list:
+                    below.append(value)
+                elif kind not in _PLAIN and not _is_exact_scalar(value):
+                    return False
         if not below:
             return True
         if len(below) > _WIDE:
@@ -156,17 +169,18 @@ def _orjson_is_exact(json: Any, max_depth: int) -> bool:
     return False
 
 
-def _is_exact_number(item: float) -> bool:
-    if type(item) is int:
-        return -SAFE_INTEGER <= item <= SAFE_INTEGER
-    return 1e-3 <= abs(item) < 1e15 and not float(item).is_integer()
+def _is_exact_scalar(item: Any) -> bool:
+    kind = type_of(item)
+    if kind is float:
+        return 1e-3 <= abs(item) < 1e15 and not item.is_integer()
+    return kind in _PLAIN or kind is CanonicalJson
 
 
 def _keys_sort_alike(mapping: dict[Any, Any]) -> bool:
-    for key in mapping:  # noqa: SIM110 - a generator costs twice the time here
-        if type(key) is not str or (not key.isascii() and max(key) > _LAST_COMMON_KEY):
-            return False
-    return True
+    if not _TEXT.issuperset(map(type_of, mapping)):
+        return False
+    together = "".join(mapping)
+    return together.isascii() or max(together) <= _LAST_COMMON_KEY
 
 
 def _fragment(item: Any) -> orjson.Fragment:

@@ -74,8 +74,9 @@ class Citation:
 
     @property
     def place(self) -> str:
-        """The record and the place in it, as citations are written."""
-        return f"{self.evidence_id}#{self.pointer}" if self.pointer else self.evidence_id
+        """The record and the place in it, as citations are written; a long pointer is cut."""
+        pointer = self.pointer if len(self.pointer) <= _SHOWN else f"{self.pointer[:_SHOWN]}..."
+        return f"{self.evidence_id}#{pointer}" if pointer else self.evidence_id
 
 
 def read_citation(json: JsonValue) -> Citation:

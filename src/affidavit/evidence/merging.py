@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import BinaryIO
 
 from affidavit.evidence import unknowns
@@ -116,12 +116,10 @@ def _apart(first: set[str], second: set[str]) -> tuple[list[str], list[str], int
 
 def _records(bundles: Sequence[OpenBundle]) -> Iterator[Sealed]:
     """Each record once, in the order of ids."""
-    numbered = (
-        ((evidence_id, index) for evidence_id in bundle.contents.records)
-        for index, bundle in enumerate(bundles)
-    )
+    numbered = [zip(bundle.contents.records, repeat(index)) for index, bundle in enumerate(bundles)]
     for evidence_id, group in groupby(merge(*numbered), key=lambda pair: pair[0]):
-        yield min((bundles[index].lookup.sealed(evidence_id) for _, index in group), key=_words)
+        owners = [bundles[index] for _, index in group]
+        yield min((owner.lookup.sealed(evidence_id) for owner in owners), key=_words)
 
 
 def _words(sealed: Sealed) -> tuple[bool, bytes]:

@@ -116,12 +116,15 @@ class BundleCheck:
                 try:
                     readers[piece.section](piece)
                 except AffidavitError as error:
-                    self._say(piece.place, error, piece.offset)
+                    self._say(piece.place, error, piece.start)
                 yield piece
         except BrokenBundleError as error:
             self._add(error.place, error.code, error.problem, error.offset)
             return
+        last = [problem for problem in self.problems if problem.place == "$.whole"]
+        self.problems = [problem for problem in self.problems if problem.place != "$.whole"]
         self._resolve()
+        self.problems += last  # it follows from the others
 
     # ---- pieces ----
 
@@ -202,8 +205,12 @@ class BundleCheck:
 
     def _resolve_ids(self) -> None:
         present, missing = self.contents.records.keys() | self._unknowns, set(self.contents.missing)
-        if self.contents.answers != sorted(self._found_answers):
-            self._add("$.answers", "bundle-damaged", "they are not the answers among its records")
+        found, listed = set(self._found_answers), set(self.contents.answers)
+        for index, evidence_id in enumerate(self.contents.answers):
+            if evidence_id not in found:
+                self._add(f"$.answers[{index}]", "bundle-damaged", f"{evidence_id} is not an answer in it")
+        for evidence_id in sorted(found - listed):
+            self._add("$.answers", "bundle-damaged", f"they leave out {evidence_id}")
         for evidence_id, place in self._references.items():
             if evidence_id not in present and evidence_id not in missing:
                 message = f"it refers to {evidence_id}, which is neither here nor said to be missing"
