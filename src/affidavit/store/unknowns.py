@@ -202,7 +202,7 @@ class Unknowns:
         seen = self._look()
         chains = {name: {n: it.revision for n, it in chain.items()} for name, chain in seen.chains.items()}
         fresh: list[UnknownRevision] = []
-        for revision in sorted(revisions, key=lambda one: (one.revision, unknown_id(one))):
+        for revision in sorted(revisions, key=lambda one: one.revision):
             chain = chains.setdefault(unknown_id(revision), {})
             try:
                 new = _belongs(revision, chain)
