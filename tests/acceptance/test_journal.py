@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ async def work(workspace, name):
     session = await workspace.session(name)
     for number in range(runs):
         run = await session.run(f'''
+import asyncio
 import json
 for i in range(5):
     value = await df.tool.t.ok(session={name!r}, n={number} * 5 + i)
@@ -339,3 +342,40 @@ def test_a_call_that_was_cut_off_is_unfinished_and_never_repeated(cli: Cli, scri
         record = store.evidence.get(lost.calls[0].evidence_id or "")
         assert record.outcome == Unfinished()
         assert record.parameters == {"tag": "TAG"}
+
+
+async def test_sessions_wait_for_the_disk_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under `always` a session that waits for the disk holds no other up: both syncs are under way at once."""
+    from affidavit.mounts.python import functions_namespace
+    from affidavit.store.journal import JournalSettings
+
+    real = os.fdatasync
+    inside = 0
+    both = asyncio.Event()
+    meeting = threading.Barrier(2)
+    met: list[int] = []
+
+    async def meet() -> None:
+        """Comes back when both sessions are here."""
+        nonlocal inside
+        inside += 1
+        if inside == 2:
+            both.set()
+        await both.wait()
+
+    def sync(handle: int) -> None:
+        if both.is_set() and len(met) < 2:
+            met.append(meeting.wait(30))
+        real(handle)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    settings = JournalSettings(folder=tmp_path / "j", fsync="always")
+    async with Workspace.open(tmp_path / "w", journal=settings) as workspace:
+        workspace.use(functions_namespace("t", [meet]))
+        sessions = [await workspace.session(name) for name in ("a", "b")]
+        runs = await asyncio.gather(*(it.run("await df.tool.t.meet()\n1") for it in sessions))
+    assert [run.status for run in runs] == ["succeeded", "succeeded"], [run.error for run in runs]
+    assert sorted(met) == [0, 1]
+    assert {verify(path).status for path in (tmp_path / "j").iterdir()} == {"holds"}

@@ -80,7 +80,8 @@ class Recorder:
             self._first = task
             asyncio.get_running_loop().call_soon(self._end_turn)
         if self._first is task:
-            self._store.append(event, record=record)
+            self._store.append(event, record=record, settle=False)
+            await self._settle()
             return
         batch = self._batch
         if batch is None:
@@ -92,6 +93,12 @@ class Recorder:
             self._write(batch)
         if batch.problem is not None:
             raise batch.problem
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Where a journal promises the disk, wait for it beside the loop: other sessions go on and share the wait."""
+        if self._store.waits(self._session):
+            await asyncio.to_thread(self._store.settle, self._session)
 
     def _end_turn(self) -> None:
         self._first = None
@@ -105,8 +112,8 @@ class Recorder:
         try:
             if len(batch.entries) == 1:
                 event, record = batch.entries[0]
-                self._store.append(event, record=record)
+                self._store.append(event, record=record, settle=False)
             else:
-                self._store.append_many(batch.entries)
+                self._store.append_many(batch.entries, settle=False)
         except BaseException as problem:
             batch.problem = problem

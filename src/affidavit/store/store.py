@@ -48,8 +48,17 @@ class Appended:
 class Follower(Protocol):
     """What keeps a copy of a session's events as they are added: its journal."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether `settle` waits for the disk, so that an event loop calls it in a thread."""
+        ...
+
     def write(self, entries: Sequence[Appended]) -> None:
         """Keep these events, in order. An error of it is the error of the append, whose events are stored."""
+        ...
+
+    def settle(self) -> None:
+        """Return when what was written is as durable as was promised."""
         ...
 
     def close(self) -> None:
@@ -127,7 +136,9 @@ class Store:
             raise
         return store
 
-    def append(self, event: Event, *, record: Record | Sealed | None = None) -> StoredEvent:
+    def append(
+        self, event: Event, *, record: Record | Sealed | None = None, settle: bool = True
+    ) -> StoredEvent:
         """Add one event, with the record that it is about, in one transaction.
 
         A record that is there already is not stored twice. A result above 64 KiB is kept as a blob first. When the
@@ -137,6 +148,8 @@ class Store:
         Args:
             event: what happened.
             record: the record, or the same sealed (`identity.seal`), which is not hashed again.
+            settle: whether to wait until the session's follower, if it has one, has it as durably as it promises;
+                without it `settle` must follow before anything goes on.
 
         Raises:
             FailedError: `store-busy`, `store-full`, `store-unwritable`; then nothing was stored.
@@ -146,13 +159,17 @@ class Store:
         """
         entry = self._prepare(event, record)
         if event.session in self._followers:
-            return self._append_followed([entry])[0]
+            return self._append_followed([entry], settle=settle)[0]
         return self._database.write(lambda cursor: self._insert(cursor, entry))
 
     def append_many(
-        self, events: Iterable[Event | tuple[Event, Record | Sealed | None]]
+        self, events: Iterable[Event | tuple[Event, Record | Sealed | None]], *, settle: bool = True
     ) -> list[StoredEvent]:
         """Add several events, some with their records, in one transaction: all of them or none.
+
+        Args:
+            events: what happened.
+            settle: as for `append`.
 
         Raises:
             AffidavitError: as `append`.
@@ -160,7 +177,7 @@ class Store:
         pairs = (it if isinstance(it, tuple) else (it, None) for it in events)
         entries = [self._prepare(event, record) for event, record in pairs]
         if self._followers:
-            return self._append_followed(entries)
+            return self._append_followed(entries, settle=settle)
         return self._database.write(lambda cursor: [self._insert(cursor, entry) for entry in entries])
 
     def append_new(self, events: Iterable[Event]) -> StoredEvent | None:
@@ -212,9 +229,22 @@ class Store:
         """
         self._followers[session] = follower
 
-    def follower(self, session: str) -> Follower | None:
-        """The follower of a session, or None."""
-        return self._followers.get(session)
+    def waits(self, session: str) -> bool:
+        """Whether `settle` would wait for the disk."""
+        follower = self._followers.get(session)
+        return follower is not None and follower.waits
+
+    def settle(self, session: str) -> None:
+        """Wait until what was appended without settling is as durable as the session's follower promises.
+
+        Several threads that settle at once share the wait.
+
+        Raises:
+            FailedError: `journal-failed`: it cannot be known to be durable.
+        """
+        follower = self._followers.get(session)
+        if follower is not None:
+            follower.settle()
 
     def close(self) -> None:
         """Close the files. Nothing is lost without it; repeating it is harmless."""
@@ -248,7 +278,9 @@ class Store:
             self.blobs.put(sealed.spilled)
         return event, data, sealed
 
-    def _append_followed(self, entries: Sequence[_Entry], *, new: bool = False) -> list[StoredEvent]:
+    def _append_followed(
+        self, entries: Sequence[_Entry], *, new: bool = False, settle: bool = True
+    ) -> list[StoredEvent]:
         """Add events in one transaction, then tell the followers: they copy only what is surely stored."""
         told: dict[str, list[Appended]] = {}
 
@@ -270,6 +302,8 @@ class Store:
         added = self._database.write(work)
         for session, appended in told.items():
             self._followers[session].write(appended)
+            if settle:
+                self._followers[session].settle()
         return added
 
     def _insert(self, cursor: sqlite3.Cursor, entry: _Entry) -> StoredEvent:

@@ -134,7 +134,7 @@ class Journal:
         return self._part.path
 
     def write(self, entries: Sequence[Appended]) -> None:
-        """Write events that were just added to the log, in order; durable as the policy says when this returns.
+        """Write events that were just added to the log, in order. `settle` makes them as durable as was promised.
 
         Raises:
             FailedError: `journal-failed`: the events are in the log and not, or not surely, in the journal. Nothing
@@ -149,7 +149,21 @@ class Journal:
                     self._catch_up(entry.stored.seq)
                 else:
                     self._put(entry.stored, entry.data, entry.sealed)
-        self._settle()
+
+    @property
+    def waits(self) -> bool:
+        """Whether `settle` waits for the disk."""
+        return self.settings.fsync == "always"
+
+    def settle(self) -> None:
+        """Under `always`, return when all that was written is on the disk. One of those that wait syncs for all.
+
+        Raises:
+            FailedError: `journal-failed`.
+        """
+        if self.waits:
+            with failing(self.path):
+                self._syncer.settle()
 
     def close(self) -> None:
         """Write the closing line and release the files. Repeating it is harmless.
@@ -191,17 +205,12 @@ class Journal:
             self._begun, self._counted = True, self._tail.count
             self._put_opened()
             self._bring_up_to_date()
-        self._settle()
+        self.settle()
 
     def _bring_up_to_date(self) -> None:
         last = self._store.events.last(self.session)
         if last is not None and last.seq > self._seq:
             self._catch_up(last.seq)
-
-    def _settle(self) -> None:
-        if self.settings.fsync == "always":
-            with failing(self.path):
-                self._syncer.settle()
 
     def _match(self) -> int:
         """The `seq` in this log of the last event in the journal, when it is the journal of this log."""
