@@ -211,14 +211,14 @@ class BundleCheck:
                 self._add(f"$.answers[{index}]", "bundle-damaged", f"{evidence_id} is not an answer in it")
         for evidence_id in sorted(found - listed):
             self._add("$.answers", "bundle-damaged", f"they leave out {evidence_id}")
-        for evidence_id, place in self._references.items():
-            if evidence_id not in present and evidence_id not in missing:
-                message = f"it refers to {evidence_id}, which is neither here nor said to be missing"
-                self._add(place, "evidence-not-found", message)
         for index, evidence_id in enumerate(self.contents.missing):
             if evidence_id in present or evidence_id not in self._references:
                 problem = "is here" if evidence_id in present else "is not referred to"
                 self._add(f"$.missing[{index}]", "bundle-damaged", f"{evidence_id} {problem}")
+        for evidence_id, place in self._references.items():
+            if evidence_id not in present and evidence_id not in missing:
+                message = f"it refers to {evidence_id}, which is neither here nor said to be missing"
+                self._add(place, "evidence-not-found", message)
 
     def _resolve_blobs(self) -> None:
         for address, (size, place) in self._results.items():
