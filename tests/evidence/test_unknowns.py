@@ -425,3 +425,17 @@ def test_a_cycle_is_a_problem_and_other_relations_are_none() -> None:
     ]
     mutual = [{"kind": "contradicts", "unknown": unknown_id(b)}]
     assert found(a, b, revised(a, {"relations": mutual}), revised(b, {"relations": depends(a)})) == []
+
+
+def test_a_cycle_elsewhere_is_nobody_elses() -> None:
+    a, b, c = ask("a"), ask("b"), ask("c")
+    current = latest(
+        [
+            revised(a, {"relations": depends(b)}),
+            revised(b, {"relations": depends(a)}),
+            revised(c, {"relations": depends(ask("absent"))}),
+        ]
+    )
+    assert dependency_cycle(current, unknown_id(c)) == []
+    assert sorted(dependency_cycle(current, unknown_id(a))) == sorted([unknown_id(a), unknown_id(b)])
+    assert sorted(dependency_cycle(current)) == sorted([unknown_id(a), unknown_id(b)])

@@ -106,16 +106,21 @@ def qualifies(revision: UnknownRevision, record: Record) -> bool:
     return least is None or CONFIDENCE_RANK[record.confidence] >= CONFIDENCE_RANK[least]
 
 
-def dependency_cycle(current: Mapping[str, UnknownRevision]) -> list[str]:
+def dependency_cycle(current: Mapping[str, UnknownRevision], start: str | None = None) -> list[str]:
     """The ids of a cycle of `depends-on`, each depending on the next; empty when there is none.
 
     Args:
         current: the newest revision of each unknown, by id.
+        start: look only at what this one depends on, near and far; at all by default.
     """
-    needs = {
-        name: sorted(one.unknown for one in revision.relations if one.kind == "depends-on")
-        for name, revision in sorted(current.items())
-    }
+    waiting = sorted(current) if start is None else [start]
+    needs: dict[str, list[str]] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in needs or name not in current:
+            continue
+        needs[name] = [one.unknown for one in current[name].relations if one.kind == "depends-on"]
+        waiting += needs[name]
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -253,7 +253,7 @@ def _read(given: Mapping[str, JsonValue]) -> dict[str, Any]:
         try:
             found[name] = _READERS[name](Reader(value, (name,)))
         except UsageError as error:
-            raise invalid(name, error.message) from None
+            raise invalid(name, error.message, "pass what is expected there") from None
     for name in ("domain", "question"):
         if name in found:
             found[name] = _SPACE.sub(" ", found[name]).strip(" ")
@@ -322,12 +322,20 @@ def _check_words(revision: UnknownRevision) -> None:
     ):
         if not least <= len(text) <= most:
             raise invalid(name, f"a text of {len(text)} characters", f"{least} to {most} are allowed")
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not _is_utf8(text):
             raise invalid(name, "text with a lone surrogate", "give text that can be written as UTF-8")
         if name != "note" and (
             not text.strip() or (name != "probes" and _SPACE.sub(" ", text).strip(" ") != text)
         ):
             raise invalid(name, "white space that says nothing", "one space between words")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_lists(revision: UnknownRevision) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -303,7 +304,7 @@ class Unknowns:
         ):
             raise invalid("supports", unqualified(revision), "support it with a record that qualifies")
         if any(relation.kind == "depends-on" for relation in revision.relations):
-            cycle = dependency_cycle(self._seen.current | {name: revision})
+            cycle = dependency_cycle(ChainMap({name: revision}, self._seen.current), name)
             if cycle:
                 raise invalid("relations", f"it would depend on itself: {' -> '.join([*cycle, cycle[0]])}")
 
