@@ -11,7 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Base", "Encoding", "ErrorRange", "FileFacts", "Position", "Reference", "ReferenceKind", "Span"]
+__all__ = [
+    "Base",
+    "Encoding",
+    "ErrorRange",
+    "Export",
+    "ExportForm",
+    "FileFacts",
+    "Position",
+    "Reference",
+    "ReferenceKind",
+    "Span",
+]
 
 ReferenceKind: TypeAlias = Literal[
     "import",
@@ -27,6 +38,18 @@ ReferenceKind: TypeAlias = Literal[
 ]
 
 Encoding: TypeAlias = Literal["utf-8", "utf-8-bom", "utf-16", "invalid"]
+
+ExportForm: TypeAlias = Literal[
+    "declaration",
+    "default",
+    "list",
+    "from",
+    "star",
+    "equals",
+    "property",
+    "object",
+    "define",
+]
 
 Base: TypeAlias = Literal["file", "other"]
 
@@ -81,6 +104,11 @@ class Reference:
             variable declarator whose initial value is the reference itself, awaited or not, or a member of it
             (`const { a, b: c } = require("x").y` binds `a` and `c`). Assignments, exports and results of a further
             call bind nothing.
+        names: the exported names that it **asks for**, each with how many of its bindings that name gives; one entry
+            per name, in order of their first place. `import x from` asks for `default`; `import * as`, `export *`,
+            TypeScript's `import x = require()`, types `import("m").T` and a module taken as a whole ask for none. A
+            call asks for the member that is read from it (`require("x").a`, `(await import("x")).a`) or for the keys
+            of the pattern that it initialises; what is later read from a variable is not followed.
     """
 
     kind: ReferenceKind
@@ -89,6 +117,32 @@ class Reference:
     statement: Span
     bindings: tuple[str, ...] = ()
     base: Base = "file"
+    names: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """One place where a file exports a name; see `exported.names` for what counts.
+
+    Attributes:
+        name: the exported name; `*` for all names of another module, `export=` for a value in place of the module.
+        form: how: a `declaration` behind `export`; `default`; a `list` `export { a as b }`; `from` another module by
+            name; `star`, all of another module; `equals`, the value in place of the module; and in CommonJS a
+            `property` that is assigned, a key of an `object` literal, or a call that will `define` it.
+        span: the whole statement of `export * from`, `export * as`, `export default`, `export =` and of declarations
+            but for variables; else the declarator, list item, assignment, key and value, call or loop.
+        local: the variable of this file that gives the value, for `from` the name in the other module (`*` for all of
+            it as one object); None where an expression gives it.
+        specifier: the other module's, where one is named at the export itself.
+        type_only: whether TypeScript erases it.
+    """
+
+    name: str
+    form: ExportForm
+    span: Span
+    local: str | None = None
+    specifier: str | None = None
+    type_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +155,7 @@ class FileFacts:
         invalid_at: offset of the first byte that is not UTF-8, else None.
         size: bytes of the file.
         references: every site in source order (by start, outermost first).
+        exports: every place that exports a name, in source order.
         errors: ranges that the grammar could not read, in source order, not overlapping.
     """
 
@@ -108,5 +163,6 @@ class FileFacts:
     encoding: Encoding
     size: int
     references: tuple[Reference, ...] = ()
+    exports: tuple[Export, ...] = ()
     errors: tuple[ErrorRange, ...] = ()
     invalid_at: int | None = None

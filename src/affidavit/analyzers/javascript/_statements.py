@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from tree_sitter import Node
 
-from affidavit.analyzers.javascript._literals import COMMENTS, spelling
+from affidavit.analyzers.javascript._literals import COMMENTS, literal, spelling
 from affidavit.analyzers.javascript.syntax import Frame, Nearest, walk
 
-__all__ = ["Statements", "bound_names", "declared_by", "import_names"]
+__all__ = [
+    "Asked",
+    "Statements",
+    "asked_by",
+    "bound_names",
+    "declared_by",
+    "export_names",
+    "import_names",
+    "imported_names",
+]
+
+Asked: TypeAlias = tuple[str, int]
+"""An exported name that a reference asks for, and how many local names it binds to it."""
 
 _STATEMENTS: Final = frozenset(
     {
@@ -164,3 +176,99 @@ def import_names(clause: Node | None) -> list[tuple[Node | None, Node]]:
                 if imported is not None and local is not None:
                     names.append((imported, local))
     return names
+
+
+def imported_names(clause: Node | None, data: bytes) -> list[Asked]:
+    """The exported names that an import clause asks for."""
+    found: list[Asked] = []
+    for child in [] if clause is None else clause.named_children:
+        if child.type == "identifier":
+            found.append(("default", 1))
+        elif child.type == "named_imports":
+            found += _specified(child, "import_specifier", data, bindings=1)
+    return found
+
+
+def export_names(statement: Node, data: bytes) -> list[Asked]:
+    """The names that `export { ... } from` asks of the other module."""
+    clauses = [child for child in statement.named_children if child.type == "export_clause"]
+    return [name for clause in clauses for name in _specified(clause, "export_specifier", data, bindings=0)]
+
+
+def _specified(clause: Node, kind: str, data: bytes, *, bindings: int) -> list[Asked]:
+    names = [child.child_by_field_name("name") for child in clause.named_children if child.type == kind]
+    keys = [_key(name, data) for name in names if name is not None]
+    return [(key, bindings) for key in keys if key is not None]
+
+
+def asked_by(
+    frame: Frame, awaits: Callable[[Frame], bool], data: bytes, *, promise: bool = False
+) -> list[Asked]:
+    """The names of a module that are taken from it right where it is loaded.
+
+    Args:
+        frame: the expression that loads the module.
+        awaits: tells a misread `await (...)` from a call.
+        data: the file.
+        promise: whether it is a promise of the module, so that only what is behind an `await` belongs to the module.
+    """
+    whole, awaited = _awaited(frame, awaits)
+    parent = whole.parent
+    if parent is None or (promise and not awaited):
+        return []
+    if parent.is_in(_MEMBER_PARENTS) and whole.field == "object":
+        member = parent.node.child_by_field_name("property")
+        key = (
+            literal(parent.node.child_by_field_name("index"), data) if member is None else _key(member, data)
+        )
+        declarator = declared_by(parent, awaits)
+        pattern = None if declarator is None else declarator.node.child_by_field_name("name")
+        return [] if key is None else [(key, len(bound_names(pattern, data)))]
+    if parent.type == "variable_declarator" and whole.field == "value":
+        return _pattern_keys(parent.node.child_by_field_name("name"), data)
+    return []
+
+
+def _awaited(frame: Frame, awaits: Callable[[Frame], bool]) -> tuple[Frame, bool]:
+    """The whole of an expression with what stands around it without changing it, and whether it is awaited."""
+    awaited = False
+    while (parent := frame.parent) is not None:
+        if parent.is_in(_VALUE_PARENTS):
+            awaited = awaited or parent.type == "await_expression"
+            frame = parent
+        elif parent.type == "arguments" and parent.parent is not None and awaits(parent.parent):
+            if len([child for child in parent.node.named_children if child.type not in COMMENTS]) > 1:
+                break
+            awaited = True
+            frame = parent.parent
+        else:
+            break
+    return frame, awaited
+
+
+def _pattern_keys(pattern: Node | None, data: bytes) -> list[Asked]:
+    """The keys that a destructuring pattern takes, with how many names each binds."""
+    found: list[Asked] = []
+    for child in pattern.named_children if pattern is not None and pattern.type == "object_pattern" else ():
+        key, held = child, child
+        if child.type == "object_assignment_pattern":
+            key = child.child_by_field_name("left") or child
+        elif child.type == "pair_pattern":
+            key, held = child.child_by_field_name("key") or child, child.child_by_field_name("value") or child
+        elif child.type != "shorthand_property_identifier_pattern":
+            continue
+        name = _key(key, data)
+        if name is not None:
+            found.append((name, len(bound_names(held, data))))
+    return found
+
+
+def _key(node: Node, data: bytes) -> str | None:
+    """The name that a property key spells; None when it is computed."""
+    if node.type == "string":
+        return literal(node, data)
+    return (
+        None
+        if node.type in {"computed_property_name", "number", "private_property_identifier"}
+        else spelling(node, data)
+    )

@@ -1,4 +1,4 @@
-"""Every place where a source file names another one.
+"""Every place where a source file names another one, and (`exported.names`) what it offers to others.
 
 `extract(data, language)` is pure: bytes in, `FileFacts` out. What counts as a site, by kind:
 
@@ -43,6 +43,8 @@ from affidavit.analyzers.javascript._facts import (
     Base,
     Encoding,
     ErrorRange,
+    Export,
+    ExportForm,
     FileFacts,
     Position,
     Reference,
@@ -52,7 +54,17 @@ from affidavit.analyzers.javascript._facts import (
 from affidavit.analyzers.javascript._flow import Flow, Site, Value, is_import_meta
 from affidavit.analyzers.javascript._literals import argument, literal, operand, source_of, spelling
 from affidavit.analyzers.javascript._masks import Mask, Masked, is_type_only, is_type_position, mask
-from affidavit.analyzers.javascript._statements import Statements, bound_names, declared_by, import_names
+from affidavit.analyzers.javascript._statements import (
+    Asked,
+    Statements,
+    asked_by,
+    bound_names,
+    declared_by,
+    export_names,
+    import_names,
+    imported_names,
+)
+from affidavit.analyzers.javascript.exported.names import exports_of
 from affidavit.analyzers.javascript.languages import LanguageName
 from affidavit.analyzers.javascript.scope import Names
 from affidavit.analyzers.javascript.syntax import Frame, Lines, error_ranges, parse
@@ -61,6 +73,8 @@ __all__ = [
     "Base",
     "Encoding",
     "ErrorRange",
+    "Export",
+    "ExportForm",
     "FileFacts",
     "Position",
     "Reference",
@@ -104,6 +118,7 @@ def extract(
         invalid_at=invalid_at,
         size=len(data),
         references=extraction.references(),
+        exports=extraction.exports(),
         errors=error_ranges(tree, extraction.lines),
     )
 
@@ -150,6 +165,9 @@ class _Extraction:
         self._start_free_names()
         self._follow()
         return tuple(sorted(self._found, key=lambda found: (found.span.start.offset, -found.span.end.offset)))
+
+    def exports(self) -> tuple[Export, ...]:
+        return exports_of(self._data, self._names, self._masked, self.lines)
 
     def _start_free_names(self) -> None:
         self._start_free("require", Value.REQUIRE)
@@ -199,7 +217,8 @@ class _Extraction:
             kind = "require"
         elif clause is None:
             kind = "side-effect-import"
-        self._add(kind, specifier, frame, bindings=[spelling(local, self._data) for _, local in names])
+        bindings = [spelling(local, self._data) for _, local in names]
+        self._add(kind, specifier, frame, bindings=bindings, names=imported_names(clause, self._data))
         library = self._flow.library(specifier)
         if library is not None:
             for member, local in names:
@@ -218,7 +237,7 @@ class _Extraction:
         if source is not None:
             is_type = frame.start in self._masked.types or is_type_only(frame.node)
             kind: ReferenceKind = "import-type" if is_type else "export-from"
-            self._add(kind, literal(source, self._data), frame)
+            self._add(kind, literal(source, self._data), frame, names=export_names(frame.node, self._data))
 
     def _import_call(self, frame: Frame) -> None:
         self._dynamic_import(frame, literal(argument(frame.node, 0), self._data))
@@ -230,7 +249,8 @@ class _Extraction:
             self._dynamic_import(frame, hidden.specifier)
 
     def _dynamic_import(self, frame: Frame, specifier: str | None) -> None:
-        self._add("dynamic-import", specifier, frame, bindings=self._bindings(frame))
+        names = asked_by(frame, self._flow.awaits, self._data, promise=True)
+        self._add("dynamic-import", specifier, frame, bindings=self._bindings(frame), names=names)
         self._flow.start_import(frame, specifier)
 
     # expressions
@@ -280,9 +300,10 @@ class _Extraction:
     def _expression(
         self, kind: ReferenceKind, specifier: str | None, site: Site, *, base: Base = "file"
     ) -> None:
-        self._add(
-            kind, specifier, site.frame, start=site.start, base=base, bindings=self._bindings(site.frame)
-        )
+        frame = site.frame
+        bindings = self._bindings(frame)
+        names = asked_by(frame, self._flow.awaits, self._data) if kind == "require" else ()
+        self._add(kind, specifier, frame, start=site.start, base=base, bindings=bindings, names=names)
 
     def _bindings(self, frame: Frame) -> list[str]:
         declarator = declared_by(frame, self._flow.awaits)
@@ -299,6 +320,7 @@ class _Extraction:
         start: int | None = None,
         bindings: Iterable[str] = (),
         base: Base = "file",
+        names: Iterable[Asked] = (),
     ) -> None:
         masked = self._masked
         first, last = self._statements.of(frame)
@@ -312,8 +334,17 @@ class _Extraction:
                 statement=self.lines().span(masked.starts.get(first, first), masked.ends.get(last, last)),
                 bindings=tuple(bindings),
                 base=base,
+                names=_together(names),
             )
         )
+
+
+def _together(names: Iterable[Asked]) -> tuple[Asked, ...]:
+    """One entry for each name."""
+    counts: dict[str, int] = {}
+    for name, bindings in names:
+        counts[name] = counts.get(name, 0) + bindings
+    return tuple(counts.items())
 
 
 def _is_member_of_module(leaf: Frame, data: bytes) -> bool:

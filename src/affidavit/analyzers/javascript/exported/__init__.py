@@ -1,0 +1,1 @@
+"""Which names a source file exports, and where."""
