@@ -43,14 +43,16 @@ def counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     one, many = store.append, store.append_many
 
-    def append(event: Event, *, record: Record | Sealed | None = None) -> StoredEvent:
+    def append(event: Event, *, record: Record | Sealed | None = None, settle: bool = True) -> StoredEvent:
         sizes.append(1)
-        return one(event, record=record)
+        return one(event, record=record, settle=settle)
 
-    def append_many(events: Iterable[Event | tuple[Event, Record | Sealed | None]]) -> list[StoredEvent]:
+    def append_many(
+        events: Iterable[Event | tuple[Event, Record | Sealed | None]], *, settle: bool = True
+    ) -> list[StoredEvent]:
         given = list(events)
         sizes.append(len(given))
-        return many(given)
+        return many(given, settle=settle)
 
     monkeypatch.setattr(store, "append", append)
     monkeypatch.setattr(store, "append_many", append_many)
