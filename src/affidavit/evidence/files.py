@@ -19,7 +19,7 @@ __all__ = ["open_input", "optional", "read_input", "write_output"]
 T = TypeVar("T")
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_BLOCK: Final = 1 << 20
+_PACKED_BLOCK: Final = 1 << 10  # may unpack to 40 MB
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -33,7 +33,7 @@ def open_input(path: Path, max_bytes: int, *, unpack: bool = True) -> Generator[
         FailedError: `extra-missing`: it is packed and `affidavit[zstd]` is not installed.
     """
     try:
-        file = path.open("rb")
+        file = open(path, "rb", opener=_open)  # noqa: SIM115 - closed by the `with` below
     except FileNotFoundError:
         raise NotFoundError("artifact-not-found", f"no file {path}", hint="check the path") from None
     except OSError as error:
@@ -113,6 +113,11 @@ def optional(module: str, extra: str) -> Any:
         ) from None
 
 
+def _open(path: str, flags: int) -> int:
+    """Open without waiting: a pipe that nobody writes to is refused like any other file that is not regular."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _write(file: BinaryIO, write: Callable[[Callable[[bytes], object]], T], zstd: bool) -> T:
     if not zstd:
         return write(file.write)
@@ -137,21 +142,29 @@ def _publish(made: Path, path: Path, force: bool) -> None:
 
 
 def _unpack(file: BinaryIO, to: BinaryIO, path: Path, max_bytes: int) -> None:
+    """Unpack exactly one frame that ends where the file does."""
     zstandard = optional("zstandard", "zstd")
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
     size = 0
     try:
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            file, read_across_frames=True, closefd=False
-        ) as reader:
-            while block := reader.read(_BLOCK):
-                size += len(block)
-                if size > max_bytes:
-                    raise _too_large(path, max_bytes)
-                to.write(block)
+        while not unpacker.eof and (packed := file.read(_PACKED_BLOCK)):
+            block = unpacker.decompress(packed)
+            size += len(block)
+            if size > max_bytes:
+                raise _too_large(path, max_bytes)
+            to.write(block)
     except zstandard.ZstdError as error:
-        raise VerificationError(
-            "bundle-damaged", f"{path} cannot be unpacked: {error}", hint="ask for the file again"
-        ) from None
+        raise _unpackable(path, str(error)) from None
+    if not unpacker.eof:
+        raise _unpackable(path, "it was cut off")
+    if unpacker.unused_data or file.read(1):
+        raise _unpackable(path, "something follows its end")
+
+
+def _unpackable(path: Path, problem: str) -> VerificationError:
+    return VerificationError(
+        "bundle-damaged", f"{path} cannot be unpacked: {problem}", hint="ask for the file again"
+    )
 
 
 def _sync_folder(folder: Path) -> None:
