@@ -243,7 +243,7 @@ def test_without_a_journal_nothing_changes(cli: Cli, script: Path) -> None:
 
 
 def test_at_its_bound_the_run_goes_on_and_says_so(cli: Cli, script: Path) -> None:
-    script.write_text("[await df.tool.t.text(n=5000) for _ in range(30)][-1][:3]")
+    script.write_text("[await df.tool.t.text(n=5000 + i) for i in range(30)][-1][:3]")
     (cli.root / "tools.py").write_text('def text(n: int) -> str:\n    "Text."\n    return "x" * n\n')
     code, out, err = cli(
         "run", script, "--mount", f"t=python:{cli.root / 'tools.py'}", "--session", "s1",
