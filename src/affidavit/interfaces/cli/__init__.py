@@ -51,6 +51,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("journal", "restore"): ("journal:restore", "Bring a journal back into a workspace, under the old ids."),
     ("journal", "tail"): ("journal:tail", "Show the last events of a journal."),
     ("backup",): ("backup:backup", "Copy the whole workspace while it is in use."),
+    ("mcp",): ("mcp:mcp", "Serve an agent over MCP on standard input and output."),
     ("doctor",): ("doctor:doctor", "Try each isolation layer and part, and say what is missing."),
     ("demo",): ("demo:demo", "Ask a real Electron application a question."),
 }
