@@ -15,7 +15,7 @@ from affidavit.errors import AffidavitError, NotFoundError, UsageError, Verifica
 from affidavit.evidence import unknowns
 from affidavit.evidence._bundle_reading import BrokenBundleError, Piece, Pieces, version_of
 from affidavit.evidence.bundle import KIND, MAX_ELEMENT_DEPTH, VERSION, Bounds, notes_digest
-from affidavit.evidence.canonical import CanonicalJson, canonical, digest
+from affidavit.evidence.canonical import CanonicalJson, canonical, digest, parse
 from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed, body_id, open_sealed, seal
 from affidavit.evidence.record import BlobRef, JsonValue, Record, Success
@@ -28,6 +28,7 @@ __all__ = ["BundleCheck", "BundleLookup", "Contents", "check_bundle", "check_ver
 
 _ENTRIES: Final = (["body", "id"], ["body", "id", "notes", "notes_digest"])
 _ID: Final = re.compile(r"(?:ev1|unk1)_[0-9a-f]{64}")
+_MANY_DIGITS: Final = re.compile(rb"[0-9]{16}")
 _MOST_PROBLEMS: Final = 1000
 
 
@@ -404,9 +405,10 @@ def _id(piece: Piece) -> str:
 
 def _loaded(data: bytes) -> JsonValue:
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise _damage(f"not JSON: {error}") from None
+        # Integers that JSON does not carry exactly are refused. The quick reader may make floats of them.
+        return parse(data) if _MANY_DIGITS.search(data) else orjson.loads(data)
+    except (orjson.JSONDecodeError, UsageError) as error:
+        raise _damage(error.message if isinstance(error, UsageError) else f"not JSON: {error}") from None
 
 
 def _parsed(data: bytes) -> JsonValue:
