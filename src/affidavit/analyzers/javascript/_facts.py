@@ -49,6 +49,8 @@ ExportForm: TypeAlias = Literal[
     "property",
     "object",
     "define",
+    "copy",
+    "value",
 ]
 
 Base: TypeAlias = Literal["file", "other"]
@@ -104,7 +106,7 @@ class Reference:
             variable declarator whose initial value is the reference itself, awaited or not, or a member of it
             (`const { a, b: c } = require("x").y` binds `a` and `c`). Assignments, exports and results of a further
             call bind nothing.
-        names: the exported names that it **asks for**, each with how many of its bindings that name gives; one entry
+        names: the exported names that it **asks for**, each with those of its bindings that are bound to it; one entry
             per name, in order of their first place. `import x from` asks for `default`; `import * as`, `export *`,
             TypeScript's `import x = require()`, types `import("m").T` and a module taken as a whole ask for none. A
             call asks for the member that is read from it (`require("x").a`, `(await import("x")).a`) or for the keys
@@ -117,7 +119,7 @@ class Reference:
     statement: Span
     bindings: tuple[str, ...] = ()
     base: Base = "file"
-    names: tuple[tuple[str, int], ...] = ()
+    names: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +128,10 @@ class Export:
 
     Attributes:
         name: the exported name; `*` for all names of another module, `export=` for a value in place of the module.
-        form: how: a `declaration` behind `export`; `default`; a `list` `export { a as b }`; `from` another module by
-            name; `star`, all of another module; `equals`, the value in place of the module; and in CommonJS a
-            `property` that is assigned, a key of an `object` literal, or a call that will `define` it.
+        form: how. ECMAScript and TypeScript: a `declaration` behind `export`; `default`; a `list` `export { a as b }`;
+            `from` another module by name; `star`, all of another module; `equals`, `export = x`. CommonJS: a `property`
+            that is assigned; a key of an `object` literal; a call that will `define` it; `copy`, all of another
+            module; `value`, another value in place of the module.
         span: the whole statement of `export * from`, `export * as`, `export default`, `export =` and of declarations
             but for variables; else the declarator, list item, assignment, key and value, call or loop.
         local: the variable of this file that gives the value, for `from` the name in the other module (`*` for all of

@@ -21,8 +21,8 @@ __all__ = [
     "imported_names",
 ]
 
-Asked: TypeAlias = tuple[str, int]
-"""An exported name that a reference asks for, and how many local names it binds to it."""
+Asked: TypeAlias = tuple[str, tuple[str, ...]]
+"""An exported name that a reference asks for, and the local names that it binds to it."""
 
 _STATEMENTS: Final = frozenset(
     {
@@ -183,22 +183,28 @@ def imported_names(clause: Node | None, data: bytes) -> list[Asked]:
     found: list[Asked] = []
     for child in [] if clause is None else clause.named_children:
         if child.type == "identifier":
-            found.append(("default", 1))
+            found.append(("default", (spelling(child, data),)))
         elif child.type == "named_imports":
-            found += _specified(child, "import_specifier", data, bindings=1)
+            found += _specified(child, "import_specifier", data)
     return found
 
 
 def export_names(statement: Node, data: bytes) -> list[Asked]:
     """The names that `export { ... } from` asks of the other module."""
     clauses = [child for child in statement.named_children if child.type == "export_clause"]
-    return [name for clause in clauses for name in _specified(clause, "export_specifier", data, bindings=0)]
+    asked = [name for clause in clauses for name in _specified(clause, "export_specifier", data)]
+    return [(name, ()) for name, _ in asked]
 
 
-def _specified(clause: Node, kind: str, data: bytes, *, bindings: int) -> list[Asked]:
-    names = [child.child_by_field_name("name") for child in clause.named_children if child.type == kind]
-    keys = [_key(name, data) for name in names if name is not None]
-    return [(key, bindings) for key in keys if key is not None]
+def _specified(clause: Node, kind: str, data: bytes) -> list[Asked]:
+    found: list[Asked] = []
+    for specifier in clause.named_children:
+        name = specifier.child_by_field_name("name") if specifier.type == kind else None
+        key = None if name is None else _key(name, data)
+        if name is not None and key is not None:
+            local = specifier.child_by_field_name("alias") or name
+            found.append((key, (spelling(local, data),)))
+    return found
 
 
 def asked_by(
@@ -223,7 +229,7 @@ def asked_by(
         )
         declarator = declared_by(parent, awaits)
         pattern = None if declarator is None else declarator.node.child_by_field_name("name")
-        return [] if key is None else [(key, len(bound_names(pattern, data)))]
+        return [] if key is None else [(key, tuple(bound_names(pattern, data)))]
     if parent.type == "variable_declarator" and whole.field == "value":
         return _pattern_keys(parent.node.child_by_field_name("name"), data)
     return []
@@ -247,7 +253,7 @@ def _awaited(frame: Frame, awaits: Callable[[Frame], bool]) -> tuple[Frame, bool
 
 
 def _pattern_keys(pattern: Node | None, data: bytes) -> list[Asked]:
-    """The keys that a destructuring pattern takes, with how many names each binds."""
+    """The keys that a destructuring pattern takes, with the names that each binds."""
     found: list[Asked] = []
     for child in pattern.named_children if pattern is not None and pattern.type == "object_pattern" else ():
         key, held = child, child
@@ -259,7 +265,7 @@ def _pattern_keys(pattern: Node | None, data: bytes) -> list[Asked]:
             continue
         name = _key(key, data)
         if name is not None:
-            found.append((name, len(bound_names(held, data))))
+            found.append((name, tuple(bound_names(held, data))))
     return found
 
 

@@ -61,7 +61,7 @@ class JavaScriptAnalyzer:
     """
 
     name = "javascript"
-    version = "1;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
+    version = "2;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
     collections: tuple[CollectionSpec, ...] = COLLECTIONS
 
     def __init__(self, *, processes: int | None = None, allowance: Allowance | None = None) -> None:
@@ -121,6 +121,7 @@ class _Source:
     language: LanguageName
     settled: bool = False
     body: bytes | None = None
+    report: FileReport | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
     fault: Limitation | None = None
 
@@ -186,6 +187,7 @@ class _Run:
             for done, outcome in enumerate(outcomes, 1):
                 self._settle(sources[outcome.index], outcome)
                 written = self._write_settled(sources, written)
+                sources[outcome.index].report = None
                 self.progress(done, len(sources), "parsing")
         self._write_settled(sources, written)
         self.progress(len(sources), len(sources), "parsing")
@@ -195,7 +197,7 @@ class _Run:
         while written < len(sources) and sources[written].settled:
             source = sources[written]
             if source.body is not None:
-                self.dataset.add_references(source.entry.path, decode(source.body))
+                self.dataset.add_references(source.entry.path, source.report or decode(source.body))
                 source.body = b""
             written += 1
         return written
@@ -240,8 +242,8 @@ class _Run:
                 "encoding", path, "UTF-16, which no JavaScript engine loads as a module"
             )
             return
-        # Sites are decoded again when they are written: until then they take a tenth of the room encoded.
-        source.body = body
+        # A file whose turn has not come is decoded again then: encoded it takes a tenth of the room.
+        source.body, source.report = body, report
         source.problems = report.problems
         if report.encoding == "invalid":
             message = f"not UTF-8 at byte {report.invalid_at}; read as Node.js reads it, each bad sequence as U+FFFD"

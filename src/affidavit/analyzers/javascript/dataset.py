@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from affidavit.analyzers.javascript.containers.content import FileKind, kind_of
+from affidavit.analyzers.javascript.parsing.wire import Exported
 from affidavit.analyzers.javascript.resolution.resolver import PROVIDED, Resolution, Resolver
 from affidavit.analyzers.javascript.resolution.specifier import parse_specifier, shorten
 from affidavit.analyzers.javascript.rows import (
     BasisDict,
+    ExportDict,
     FilesItem,
+    ModuleExport,
     ModuleKind,
     ModulesItem,
     ModulesRow,
     ModuleStatus,
+    ModuleStrategy,
     ProblemDict,
     RangeDict,
     ReferencesItem,
@@ -49,7 +53,7 @@ SourceState = str
 
 @dataclass(slots=True)
 class _Module:
-    """A module while its references are counted.
+    """A module or an export while its references are counted.
 
     `sites` are kept marshalled: an application may have hundreds of thousands, and a dict takes five times the room.
     `statements` are those of the file that is being read; `ranges` counts those of the files before it.
@@ -60,6 +64,7 @@ class _Module:
     kind: ModuleKind
     status: ModuleStatus
     key: str
+    export: str | None = None
     sites: list[bytes] = field(default_factory=list[bytes])
     ranges: int = 0
     bindings: int = 0
@@ -84,7 +89,7 @@ class Dataset:
     """Collects one artifact's facts and writes them in a fixed order.
 
     References come by path. Of the modules, those that the artifact lacks come first, by referring file and key; the
-    files follow by path, because only then is known how often they are referred to.
+    files follow by path, each with its exports by name, because only then is known how often they are referred to.
 
     Args:
         artifact: digest of the artifact; ids are hashed with it.
@@ -97,6 +102,9 @@ class Dataset:
         self._resolver = resolver
         self._facts = facts
         self._present: dict[str, _Module] = {}
+        # By file: the marshalled places that export, and what is asked for by name.
+        self._exports: dict[str, tuple[SourceState, bytes]] = {}
+        self._asked: dict[str, dict[str, _Module]] = {}
         self.references = 0
         self.modules = 0
 
@@ -133,23 +141,56 @@ class Dataset:
                 "rule": resolution.rule,
                 "statement": _statement(site),
                 "bindings": site.bindings,
+                "names": [name for name, _ in site.names],
                 "source": site.excerpt,
                 "basis": basis,
             }
             self._facts.add("references", cast(dict[str, Any], row), cast(dict[str, Any], item))
             self.references += 1
             if module is not None:
-                module.count(_site(row, item), basis)
+                self._count(module, site, _site(row, item), basis)
         for key in sorted(lacking):
             self._write(lacking[key])
+        if report.exports:
+            self._exports[path] = (state, marshal.dumps([tuple(one) for one in report.exports]))
 
     def finish(self) -> None:
-        """Write the rows of the files in `modules`."""
+        """Write the rows of the files and of their exports in `modules`."""
         for path in sorted(self._present):
             present = self._present.pop(path)
             # An asset is a module only where something refers to it.
             if present.kind != "asset" or present.sites:
                 self._write(present)
+            if path in self._exports:
+                self._write_exports(present)
+
+    def _count(self, module: _Module, site: Site, reference: SiteDict, basis: BasisDict) -> None:
+        module.count(reference, basis)
+        if module.status == "present" and site.names:
+            asked = self._asked.setdefault(module.path, {})
+            for name, bindings in site.names:
+                export = asked.get(name)
+                if export is None:
+                    export = asked[name] = self._export(module, name)
+                export.count({**reference, "bindings": bindings}, basis)
+
+    def _export(self, module: _Module, name: str) -> _Module:
+        node_id = self._id("m", module.path, "module-export", name.encode("utf-8", "surrogatepass").hex())
+        name = shorten(name) if len(name) > _LONGEST_SPECIFIER else name
+        return _Module(node_id, module.path, module.kind, module.status, f"{module.path}:{name}", name)
+
+    def _write_exports(self, module: _Module) -> None:
+        state, packed = self._exports.pop(module.path)
+        places: dict[str, list[Exported]] = {}
+        for one in map(Exported._make, marshal.loads(packed)):  # noqa: S302 - our own bytes, of this process
+            places.setdefault(one.name, []).append(one)
+        asked = self._asked.pop(module.path, {})
+        for name in sorted(places):
+            export = asked.get(name) or self._export(module, name)
+            for one in places[name]:
+                confidence = "derived" if one.form in _COMMONJS else "observed"
+                export.basis.add(("static-analysis", state, confidence))
+            self._write(export, [_export_place(one) for one in places[name]])
 
     def _resolve(self, path: str, site: Site) -> Resolution:
         if site.specifier is None:
@@ -175,18 +216,19 @@ class Dataset:
             lacking[resolution.key] = module
         return module
 
-    def _write(self, module: _Module) -> None:
-        identity: SourceModule | UnresolvedModule
-        if module.status == "present":
-            identity = {"strategy": "source-module", "key": module.key}
-        else:
-            identity = {"strategy": "unresolved-module", "key": module.key}
+    def _write(self, module: _Module, exports: list[ExportDict] | None = None) -> None:
+        strategy: ModuleStrategy = "source-module" if module.status == "present" else "unresolved-module"
+        if module.export is not None:
+            strategy = "module-export"
+        identity = {"strategy": strategy, "key": module.key}
         row: ModulesRow = {
             "node_id": module.node_id,
             "path": module.path,
             "kind": module.kind,
             "status": module.status,
-            "identity": identity,
+            "strategy": strategy,
+            "export": module.export,
+            "identity": cast("SourceModule | ModuleExport | UnresolvedModule", identity),
             "sites": len(module.sites),
             "ranges": module.ranges,
             "bindings": module.bindings,
@@ -194,7 +236,8 @@ class Dataset:
                 cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in sorted(module.basis)
             ],
         }
-        item: ModulesItem = {**row, "references": [marshal.loads(site) for site in module.sites]}  # noqa: S302 - our own bytes, of this process
+        references = [marshal.loads(site) for site in module.sites]  # noqa: S302 - our own bytes, of this process
+        item: ModulesItem = {**row, "references": references, "exports": exports or []}
         self._facts.add("modules", cast(dict[str, Any], row), cast(dict[str, Any], item))
         self.modules += 1
 
@@ -207,6 +250,8 @@ class Dataset:
 
 
 _BASIS: Final = ("authority", "state", "confidence")
+_COMMONJS: Final = frozenset({"property", "object", "define", "copy", "value"})
+"""Exports that rest on what `exports` and `module` mean in their place; the others are declared."""
 
 
 def _is_placeless(specifier: str, *, url: bool) -> bool:
@@ -285,6 +330,24 @@ def _site(row: ReferencesRow, item: ReferencesItem) -> SiteDict:
         "statement": item["statement"],
         "bindings": item["bindings"],
         "source": item["source"],
+    }
+
+
+def _export_place(one: Exported) -> ExportDict:
+    return {
+        "form": one.form,
+        "local": one.local,
+        "specifier": one.specifier,
+        "type_only": one.type_only,
+        "range": {
+            "line": one.line,
+            "column": one.column,
+            "start": one.start,
+            "end_line": one.end_line,
+            "end_column": one.end_column,
+            "end": one.end,
+        },
+        "source": one.excerpt,
     }
 
 

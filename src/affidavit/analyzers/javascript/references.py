@@ -341,10 +341,10 @@ class _Extraction:
 
 def _together(names: Iterable[Asked]) -> tuple[Asked, ...]:
     """One entry for each name."""
-    counts: dict[str, int] = {}
-    for name, bindings in names:
-        counts[name] = counts.get(name, 0) + bindings
-    return tuple(counts.items())
+    bindings: dict[str, tuple[str, ...]] = {}
+    for name, bound in names:
+        bindings[name] = bindings.get(name, ()) + bound
+    return tuple(bindings.items())
 
 
 def _is_member_of_module(leaf: Frame, data: bytes) -> bool:

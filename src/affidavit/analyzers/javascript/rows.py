@@ -6,6 +6,17 @@ Three counts of one module are three different things:
 * **ranges**: distinct source ranges of the statements that hold them.
 * **bindings**: names that they bind (`import a, { b } from "x"` binds two).
 
+They count references *to* the module. A row of an **export** counts those that ask for its name: reference expressions,
+distinct statements, and local names that are bound to this one export (`import { a, a as b, c } from "x"` is one site
+of `a` and binds two names to it, is one site of `c` and binds one, and one site of `x` that binds three). Asked for is
+
+* by `import { name } from`, `export { name } from` and `import x from` (the name `default`), types included;
+* by `require("x").name`, `const { name } = require("x")` and the same of `await import("x")`,
+
+where the specifier resolves to the file. These counts are lower bounds of use: what is read from a variable that holds
+the whole module (`const x = require("x"); x.name`, `import * as x`) is not followed, and what is asked of a file that
+passes it on by `export *` counts for no export, because that file has no row of this name.
+
 Lines are counted from 1, columns and byte offsets from 0 in UTF-8 bytes of the file as it is; ends are exclusive.
 """
 
@@ -15,7 +26,7 @@ from typing import Final, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
-from affidavit.analyzers.javascript._facts import ReferenceKind
+from affidavit.analyzers.javascript._facts import ExportForm, ReferenceKind
 from affidavit.analyzers.javascript.containers.content import FileKind, IntegrityState
 from affidavit.analyzers.javascript.resolution.resolver import Rule, Status
 from affidavit.facts.collection import CollectionSpec
@@ -23,12 +34,15 @@ from affidavit.facts.collection import CollectionSpec
 __all__ = [
     "COLLECTIONS",
     "BasisDict",
+    "ExportDict",
     "FileKind",
     "FileStatus",
     "FilesRow",
     "IntegrityState",
+    "ModuleExport",
     "ModuleKind",
     "ModuleStatus",
+    "ModuleStrategy",
     "ModulesItem",
     "ModulesRow",
     "ProblemDict",
@@ -42,6 +56,7 @@ __all__ = [
 
 ModuleKind: TypeAlias = Literal["javascript-module", "json-module", "native-addon", "asset", "html"]
 ModuleStatus: TypeAlias = Literal["present", "external", "builtin", "missing", "rejected"]
+ModuleStrategy: TypeAlias = Literal["source-module", "module-export", "unresolved-module"]
 FileStatus: TypeAlias = Literal["parsed", "partial", "limited", "listed"]
 
 
@@ -100,6 +115,17 @@ class SourceModule(TypedDict):
     key: str
 
 
+class ModuleExport(TypedDict):
+    """A name that a file exports; `key` is the file's path, a colon and the name.
+
+    The name is `*` for all names of another module (they are not listed one by one), and `export=` for a value that
+    takes the place of the whole module (`export = x`, `module.exports = x`). Computed names are not listed.
+    """
+
+    strategy: Literal["module-export"]
+    key: str
+
+
 class UnresolvedModule(TypedDict):
     """What a file refers to and the artifact does not hold.
 
@@ -124,25 +150,51 @@ class BasisDict(TypedDict):
 
 
 class ModulesRow(TypedDict):
-    """One module: a file of the artifact, or what one file refers to and the artifact does not hold.
+    """One module: a file of the artifact, a name that a file exports, or what a file refers to and the artifact lacks.
 
-    `path` of an unresolved module is the file that refers to it, so one path has many identities. `sites`, `ranges` and
-    `bindings` count references *to* the module: of its referring file for an unresolved one, of all files for a file.
+    `strategy` is that of `identity`, to select by. `path` is the file itself, the file that exports, or the file that
+    refers to an unresolved module: one path has many identities. `export` is the exported name, None for all but
+    exports; one above 2,000 characters is cut and ends in its digest. `kind` and `status` of an export are those of its
+    file. `sites`, `ranges` and `bindings` count references *to* the module: of its referring file for an unresolved
+    one, of all files for a file, of all files that ask for this name for an export.
     """
 
     node_id: str
     path: str | None
     kind: ModuleKind
     status: ModuleStatus
-    identity: SourceModule | UnresolvedModule
+    strategy: ModuleStrategy
+    export: str | None
+    identity: SourceModule | ModuleExport | UnresolvedModule
     sites: int
     ranges: int
     bindings: int
     basis: list[BasisDict]
 
 
+class ExportDict(TypedDict):
+    """One place where a file exports a name.
+
+    `form`: a `declaration`, `default`, an entry of a `list`, a name `from` another module, `star` for all names of
+    another module, `equals` for `export = x`; in CommonJS an assigned `property`, a key of an `object` literal, a call
+    that will `define` it, `copy` for all names of another module, `value` for another value of `module.exports`.
+    `local` is the variable that gives the value; with `from` the name in the other module. `specifier` is that
+    module's. `type_only`: erased by TypeScript. `source` is the text of the range, cut at 240 bytes.
+    """
+
+    form: ExportForm
+    local: str | None
+    specifier: str | None
+    type_only: bool
+    range: RangeDict
+    source: str
+
+
 class SiteDict(TypedDict):
-    """One reference to a module: the file, the expression's range, its statement's range and what it binds."""
+    """One reference to a module: the file, the expression's range, its statement's range and what it binds.
+
+    At an export, `bindings` are only those that are bound to it.
+    """
 
     reference_id: str
     path: str
@@ -155,9 +207,10 @@ class SiteDict(TypedDict):
 
 
 class ModulesItem(ModulesRow):
-    """A module with every reference to it."""
+    """A module with every reference to it, and for an export with every place that makes it."""
 
     references: list[SiteDict]
+    exports: list[ExportDict]
 
 
 class ReferencesRow(TypedDict):
@@ -186,8 +239,8 @@ class ReferencesRow(TypedDict):
 class ReferencesItem(ReferencesRow):
     """A reference with the module it means, how it was resolved, its statement, what it binds and its source text.
 
-    `module` is the `node_id` in `modules`, None when no module is known. `rule` is what found the target. `source` is
-    cut at 240 bytes and then ends in an ellipsis.
+    `module` is the `node_id` in `modules`, None when no module is known. `rule` is what found the target. `names` are
+    the exported names that it asks for. `source` is cut at 240 bytes and then ends in an ellipsis.
     """
 
     module: str | None
@@ -195,6 +248,7 @@ class ReferencesItem(ReferencesRow):
     rule: Rule | None
     statement: RangeDict
     bindings: list[str]
+    names: list[str]
     source: str
     basis: BasisDict
 
@@ -214,11 +268,11 @@ COLLECTIONS: Final = (
         name="modules",
         contract="javascript.modules",
         version=1,
-        doc="modules: files, and external, builtin, missing or rejected modules by referring file, with how often",
+        doc="modules: files, names they export, and external, builtin, missing or rejected modules by referring file",
         row=ModulesRow,
         item=ModulesItem,
         key="node_id",
-        where=("path", "kind", "status", "node_id"),
+        where=("path", "kind", "status", "strategy", "export", "node_id"),
     ),
     CollectionSpec(
         name="references",

@@ -28,6 +28,9 @@ _DEFAULTS: Final = frozenset({"assignment_pattern", "object_assignment_pattern"}
 _MEMBERS: Final = frozenset({"member_expression", "subscript_expression"})
 _STAR_HELPERS: Final = frozenset({"__export", "__exportStar", "_export_star", "_exportStar", "__reExport"})
 _NAME_HELPERS: Final = frozenset({"__export", "_export"})
+_BARE_HELPERS: Final = tuple(
+    (name, name.encode() + b"(") for name in ("__export", "__exportStar", "_exportStar")
+)
 _COPIES: Final = frozenset({"__toCommonJS"})
 _WRAPPERS: Final = frozenset(
     {"__importStar", "__toESM", "_interopNamespace", "_interopRequireWildcard", "_interop_require_wildcard"}
@@ -66,7 +69,7 @@ class CommonJs:
         for value, assignment in self._values:
             if value.start_byte not in self._aliases:
                 local = self._reader.name(value) if value.type == "identifier" else None
-                self._reader.add(EQUALS, "equals", assignment.node, local=local)
+                self._reader.add(EQUALS, "value", assignment.node, local=local)
 
     # the exports object
 
@@ -188,7 +191,7 @@ class CommonJs:
             return
         specifier = self._required(value)
         if specifier is not None:
-            self._reader.add(STAR, "star", assignment.node, specifier=specifier)
+            self._reader.add(STAR, "copy", assignment.node, specifier=specifier)
         elif value.type == "object":
             self._keys(value)
         elif (
@@ -227,7 +230,7 @@ class CommonJs:
     def _star(self, module: Node | None, whole: Node) -> None:
         specifier = self._required(operand(module))
         if specifier is not None:
-            self._reader.add(STAR, "star", whole, specifier=specifier)
+            self._reader.add(STAR, "copy", whole, specifier=specifier)
 
     def _argument(self, frame: Frame, call: Frame) -> None:
         if call.type != "call_expression":
@@ -285,7 +288,7 @@ class CommonJs:
             if self._identifier(variable) == key:
                 held = self._held_module(keys)
                 if held is not None:
-                    self._reader.add(STAR, "star", loop.node, specifier=held)
+                    self._reader.add(STAR, "copy", loop.node, specifier=held)
                 return
 
     def _loop(self, loop: Frame) -> tuple[Node | None, Node | None]:
@@ -313,8 +316,8 @@ class CommonJs:
 
     def _bare_helpers(self) -> None:
         """`__export(require("m"))`, which names the exports object only in its own body."""
-        for helper in sorted(_NAME_HELPERS | _STAR_HELPERS):
-            for leaf in self._names.tokens(helper) if helper.encode() in self._reader.data else ():
+        for helper, written in _BARE_HELPERS:
+            for leaf in self._names.tokens(helper) if written in self._reader.data else ():
                 callee = leaf if leaf.field != "property" else leaf.parent
                 call = None if callee is None or callee.field != "function" else callee.parent
                 if call is not None and call.type == "call_expression" and len(_arguments(call.node)) == 1:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import orjson
 
 if TYPE_CHECKING:
-    from affidavit.analyzers.javascript._facts import Encoding, FileFacts, ReferenceKind, Span
+    from affidavit.analyzers.javascript._facts import Encoding, ExportForm, FileFacts, ReferenceKind, Span
 
-__all__ = ["FileReport", "Problem", "Site", "decode", "encode"]
+__all__ = ["Exported", "FileReport", "Problem", "Site", "decode", "encode"]
 
 _EXCERPT: Final = 240
-"""Bytes of source text that a full reference item quotes."""
+"""Bytes of source text that a full item quotes of a reference or an export."""
 
 
 class Site(NamedTuple):
@@ -38,6 +38,24 @@ class Site(NamedTuple):
     statement_end: int
     bindings: list[str]
     excerpt: str
+    names: list[tuple[str, list[str]]]
+
+
+class Exported(NamedTuple):
+    """One place that exports a name; units as in `Site`."""
+
+    name: str
+    form: ExportForm
+    local: str | None
+    specifier: str | None
+    type_only: bool
+    line: int
+    column: int
+    start: int
+    end_line: int
+    end_column: int
+    end: int
+    excerpt: str
 
 
 class Problem(NamedTuple):
@@ -57,6 +75,7 @@ class FileReport(NamedTuple):
     invalid_at: int | None
     sites: list[Site]
     problems: list[Problem]
+    exports: list[Exported]
 
 
 def encode(facts: FileFacts, data: bytes) -> bytes:
@@ -70,28 +89,51 @@ def encode(facts: FileFacts, data: bytes) -> bytes:
             *_span(one.statement),
             list(map(_text, one.bindings)),
             _excerpt(data, one.span),
+            [[_text(name), list(map(_text, bound))] for name, bound in one.names],
         ]
         for one in facts.references
+    ]
+    exports = [
+        [
+            _text(one.name),
+            one.form,
+            _text(one.local),
+            _text(one.specifier),
+            one.type_only,
+            *_span(one.span),
+            _excerpt(data, one.span),
+        ]
+        for one in facts.exports
     ]
     problems = [
         [one.reason, one.span.start.line, one.span.start.column, one.span.start.offset, one.span.end.offset]
         for one in facts.errors
     ]
-    return orjson.dumps([facts.encoding, facts.invalid_at, sites, problems])
+    return orjson.dumps([facts.encoding, facts.invalid_at, sites, problems, exports])
 
 
 def decode(body: bytes) -> FileReport:
     """Read an answer. Raises `ValueError` or `TypeError` when it is none."""
-    encoding, invalid_at, sites, problems = cast(list[Any], orjson.loads(body))
+    encoding, invalid_at, sites, problems, exports = cast(list[Any], orjson.loads(body))
     return FileReport(
-        encoding, invalid_at, [_site(row) for row in sites], [Problem(*row) for row in problems]
+        encoding,
+        invalid_at,
+        [_site(row) for row in sites],
+        [Problem(*row) for row in problems],
+        [_exported(row) for row in exports],
     )
 
 
 def _site(row: list[Any]) -> Site:
     row[1] = _untext(row[1])
     row[15] = [_untext(name) for name in row[15]]
+    row[17] = [(_untext(name), [_untext(local) for local in bound]) for name, bound in row[17]]
     return Site(*row)
+
+
+def _exported(row: list[Any]) -> Exported:
+    row[0], row[2], row[3] = _untext(row[0]), _untext(row[2]), _untext(row[3])
+    return Exported(*row)
 
 
 def _span(span: Span) -> tuple[int, int, int, int, int, int]:
