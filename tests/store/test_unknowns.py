@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -432,6 +432,58 @@ def test_two_processes_cannot_make_a_cycle_together(store: Store) -> None:
     names = [unknown_id(Unknowns(store).open({"question": one, "domain": "x"})[0]) for one in "ab"]
     outs = finish(*start_together(RELATE, [(store.root, *names), (store.root, *names[::-1])]))
     assert sorted(out.splitlines()[-1] for out in outs) == ["made", "unknown-invalid"]
+
+
+Meanwhile: TypeAlias = Callable[[Callable[[Unknowns], Any]], None]
+
+
+@pytest.fixture
+def meanwhile(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meanwhile]:
+    """Lets another process, with a connection of its own, write between the next check and its append."""
+    with Store.open(store.root) as other:
+        waiting: list[Callable[[Unknowns], Any]] = []
+        append = store.append_new
+
+        def interrupted(events: Any) -> Any:
+            if waiting:
+                waiting.pop()(Unknowns(other))
+            return append(events)
+
+        monkeypatch.setattr(store, "append_new", interrupted)
+        yield waiting.append
+
+
+def test_a_cycle_that_closes_meanwhile_is_refused(store: Store, meanwhile: Meanwhile) -> None:
+    unknowns = Unknowns(store)
+    a, b = (unknown_id(unknowns.open({"question": one, "domain": "x"})[0]) for one in "ab")
+    meanwhile(lambda it: it.revise(a, 1, {"relations": [{"kind": "depends-on", "unknown": b}]}))
+    with pytest.raises(UsageError, match="depend on itself"):
+        unknowns.revise(b, 1, {"relations": [{"kind": "depends-on", "unknown": a}]})
+
+
+def test_a_revision_that_comes_meanwhile_is_a_conflict(store: Store, meanwhile: Meanwhile) -> None:
+    unknowns = Unknowns(store)
+    name = unknown_id(unknowns.open({"question": "a", "domain": "x"})[0])
+    meanwhile(lambda it: it.revise(name, 1, {"status": "blocked"}))
+    with pytest.raises(FailedError, match="at revision 2, not 1"):
+        unknowns.revise(name, 1, {"status": "blocked"}, session="s1")
+    assert store.events.of_session("s1") == []
+
+
+def test_another_unknown_that_changes_meanwhile_is_in_nobodys_way(store: Store, meanwhile: Meanwhile) -> None:
+    unknowns = Unknowns(store)
+    name = unknown_id(unknowns.open({"question": "a", "domain": "x"})[0])
+    meanwhile(lambda it: it.open({"question": "b", "domain": "x"}))
+    revision, made = unknowns.revise(name, 1, {"status": "blocked"}, session="s1")
+    assert (revision.revision, made) == (2, True)
+    assert len(store.events.of_session("s1")) == 1
+    assert [event.key for event in store.events.of_session(REGISTER)] == ["1", "2", "3"]
+
+
+def test_what_is_opened_meanwhile_is_found(store: Store, meanwhile: Meanwhile) -> None:
+    meanwhile(lambda it: it.open({"question": "a", "domain": "x", "severity": "high"}))
+    revision, made = Unknowns(store).open({"question": "a", "domain": "x"})
+    assert (revision.severity, made) == ("high", False)
 
 
 # ---- from elsewhere ----
