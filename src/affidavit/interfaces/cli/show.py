@@ -42,11 +42,21 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     parts += [f"missing: {item}" for item in answer["missing"]]
     coverage = answer["coverage"]
     parts.append(f"coverage: {coverage['state']} ({coverage['cited']} records cited)")
-    parts += [f"  {citation}" for citation in answer["evidence"]]
+    parts += [f"  {_citation(citation)}" for citation in answer["evidence"]]
     if answer["evidence_id"]:
         parts.append(f"this answer: {answer['evidence_id']}")
     parts += [f"warning: {warning}" for warning in answer["quality_warnings"]]
     return "\n".join(parts)
+
+
+def _citation(citation: Any) -> str:
+    if not isinstance(citation, dict):
+        return str(citation)
+    fields = cast("dict[str, Any]", citation)
+    stated = [
+        f"{name} {orjson.dumps(value).decode()}" for name, value in fields.items() if name != "evidence"
+    ]
+    return f"{fields['evidence']}: {', '.join(stated)}"
 
 
 def diagnostics_text(found: Sequence[Mapping[str, Any]]) -> str:

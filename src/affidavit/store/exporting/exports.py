@@ -112,7 +112,7 @@ class _Plan:
         if blob is not None:
             self.results.add(blob["digest"])
         if shape["kind"] == "derivation":
-            if sealed.operation == ANSWER:
+            if shape["operation"] == ANSWER:
                 self.answers.append(sealed.id)
             self._script(sealed.id, shape["script"])
 
