@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,6 +160,20 @@ def test_a_client_that_goes_away_cancels_its_run(root: Path, tools: str) -> None
         progress = raw.receive()
         assert progress["params"]["message"] == "call 1: tool.t.wait_forever"
     assert raw.process.returncode == 0
+    with Store.open(root) as store:
+        (view,) = runs_of(store.events.of_session("s-1"))
+    assert view.status == "cancelled"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_scripts_and_settles_them(root: Path, tools: str, number: signal.Signals) -> None:
+    with Raw(root, "--mount", tools, "--session", "s-1") as raw:
+        params = {"name": "run", "arguments": {"code": "await df.tool.t.wait_forever()"}}
+        params["_meta"] = {"progressToken": "p"}
+        raw.send({"jsonrpc": "2.0", "id": "r", "method": "tools/call", "params": params})
+        assert raw.receive()["params"]["message"] == "call 1: tool.t.wait_forever"
+        raw.process.send_signal(number)
+        assert raw.process.wait(timeout=60) == 128 + number
     with Store.open(root) as store:
         (view,) = runs_of(store.events.of_session("s-1"))
     assert view.status == "cancelled"

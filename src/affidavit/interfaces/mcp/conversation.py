@@ -7,6 +7,7 @@ import secrets
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -79,7 +80,7 @@ class Settings:
 class Conversation:
     """Answers tool calls over one session. An async context manager.
 
-    Mounting may take long, so it goes on beside the first messages; what needs the session waits for it.
+    Mounting may take long, so after `begin` it goes on beside the first messages; what needs the session waits for it.
 
     Args:
         settings: what the person who started the server decided.
@@ -94,6 +95,7 @@ class Conversation:
         self._alone = asyncio.Lock()
         self._mounting = ""
         self._opening: asyncio.Task[Session] | None = None
+        self._answering = set[asyncio.Task[Reply]]()
 
     async def __aenter__(self) -> Self:
         settings = self._settings
@@ -103,12 +105,16 @@ class Conversation:
         try:
             for spec in settings.mounts:
                 parse_mount(spec)
-            await self._workspace.session(self._session_id, keep=False)
+            with redirect_stdout(sys.stderr):  # a mounted module may print when it is imported
+                await self._workspace.session(self._session_id, keep=False)
         except BaseException:
             await self._workspace.close()
             raise
-        self._opening = asyncio.create_task(self._open())
         return self
+
+    def begin(self) -> None:
+        """Open the session and mount, beside whatever comes next. Mounted modules may print from now on."""
+        self._opening = asyncio.create_task(self._open())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -136,12 +142,29 @@ class Conversation:
         """Whether scripts may change something outside."""
         return self._settings.may_write()
 
-    async def answer(self, tool: str, arguments: Mapping[str, Any], tell: Tell) -> Reply:
-        """Answer one tool call. Whatever goes wrong is a reply that names the next call.
+    def answer(self, tool: str, arguments: Mapping[str, Any], tell: Tell) -> asyncio.Task[Reply]:
+        """Answer one tool call, in a task. Whatever goes wrong is a reply that names the next call.
 
-        Raises:
-            KeyError: there is no such tool.
+        Cancelling the task once kills the script and settles its run; wait for the task then.
+
+        Args:
+            tool: one of `tools.TOOLS`.
+            arguments: as the client gave them.
+            tell: told what is going on.
         """
+        task = asyncio.create_task(self._answer(tool, arguments, tell))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        return task
+
+    async def stop(self) -> None:
+        """Cancel what is being answered, and wait until every run is settled."""
+        while self._answering:
+            for task in self._answering:
+                task.cancel()
+            await asyncio.wait(self._answering)
+
+    async def _answer(self, tool: str, arguments: Mapping[str, Any], tell: Tell) -> Reply:
         answer = {"run": self._run, "search": self._search, "describe": self._describe, "read": self._read}[
             tool
         ]

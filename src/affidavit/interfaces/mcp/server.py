@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout, suppress
 from typing import Any, Final
 
 import anyio
@@ -45,14 +48,48 @@ session {session}."""
 async def serve(settings: Settings) -> None:
     """Serve one client over standard input and output until it closes them.
 
+    On SIGINT or SIGTERM running scripts are ended and settled, and the process exits with 128 and the signal's number.
+
     Raises:
         AffidavitError: the workspace does not open, or what the person asked for is malformed.
     """
     async with Conversation(settings) as conversation:
-        server = _server(conversation)
-        options = server.create_initialization_options()
-        async with stdio_server() as (incoming, outgoing), _checked(incoming, outgoing) as checked:
+        serving = asyncio.create_task(_serve(conversation))
+        stopping = asyncio.create_task(_signalled())
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            stopping.cancel()
+            await serving
+            return
+        await conversation.stop()
+    # The SDK reads standard input in a thread, which nothing but the client can interrupt.
+    sys.stderr.flush()
+    os._exit(128 + stopping.result())
+
+
+async def _serve(conversation: Conversation) -> None:
+    server = _server(conversation)
+    options = server.create_initialization_options()
+    async with stdio_server() as (incoming, outgoing), _checked(incoming, outgoing) as checked:
+        # The SDK turns the descriptor away from the wire; what Python buffered must not follow it back at the end.
+        with redirect_stdout(sys.stderr):
+            conversation.begin()
             await server.run(checked, outgoing, options)
+
+
+async def _signalled() -> int:
+    """Wait for a signal that ends the process; its number."""
+    loop = asyncio.get_running_loop()
+    received: asyncio.Future[int] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # there, a signal ends the process as it does any other
+            loop.add_signal_handler(number, _note, received, int(number))
+    return await received
+
+
+def _note(received: asyncio.Future[int], number: int) -> None:
+    if not received.done():
+        received.set_result(number)
 
 
 def _server(conversation: Conversation) -> Server[Any]:
@@ -97,13 +134,13 @@ def _tool(spec: ToolSpec, conversation: Conversation) -> Tool:
 async def _call(
     conversation: Conversation, context: ServerRequestContext[Any], tool: str, arguments: Mapping[str, Any]
 ) -> CallToolResult:
-    """Answer one call in a task of its own.
+    """Answer one call.
 
     The SDK cancels a request by a scope that interrupts every later `await` too. A run that is cancelled must kill its
     sandbox, join its calls and write its settlement, so it is cancelled once and then waited for.
     """
     reporter = _Reporter(context)
-    task = asyncio.create_task(conversation.answer(tool, arguments, reporter.tell))
+    task = conversation.answer(tool, arguments, reporter.tell)
     reports = asyncio.create_task(reporter.report())
     try:
         reply = await asyncio.shield(task)
