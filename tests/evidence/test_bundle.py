@@ -266,7 +266,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(RECORDS, max_size=6), st.randoms())
 def test_any_records_hold_and_their_order_does_not_matter(records: list[Record], random: Any) -> None:
     data = bundle(*records)
@@ -282,7 +282,7 @@ def test_any_records_hold_and_their_order_does_not_matter(records: list[Record],
     assert {record_id(record) for record in seen.values()} == set(seen) == {record_id(it) for it in records}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(RECORDS, min_size=1, max_size=3), st.data())
 def test_any_byte_of_any_bundle_counts(records: list[Record], data: st.DataObject) -> None:
     whole = bundle(*records)
@@ -305,7 +305,7 @@ def merged(*parts: bytes) -> bytes:
     return out.getvalue()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(RECORDS, max_size=4), st.lists(RECORDS, max_size=4), st.lists(RECORDS, max_size=4))
 def test_merging_is_a_union(one: list[Record], two: list[Record], three: list[Record]) -> None:
     a, b, c = bundle(*one, FAILURE), bundle(*two, FAILURE), bundle(*three)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from affidavit.errors import UsageError
@@ -135,6 +135,7 @@ def test_malformed_citations_are_refused(json: Any) -> None:
     assert caught.value.hint
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_whatever_stands_in_a_record_equals_itself_and_nothing_else(value: Any) -> None:
     result = encode({"it": value, "other": [value]})
@@ -142,6 +143,7 @@ def test_whatever_stands_in_a_record_equals_itself_and_nothing_else(value: Any) 
     assert mismatch(read_citation({"evidence": f"{ID}#/it", "equals": [result["it"]]}), result) != ""
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=()), min_size=1), st.text(), st.text())
 def test_a_quotation_is_found_wherever_it_stands(quote: str, before: str, after: str) -> None:
     result = encode({"rows": [{"text": before + quote + after}]})
@@ -149,6 +151,7 @@ def test_a_quotation_is_found_wherever_it_stands(quote: str, before: str, after:
     assert mismatch(citation, result) == ""
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_key_can_be_pointed_at(key: str, other: str) -> None:
     escaped = key.replace("~", "~0").replace("/", "~1")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.canonical import canonical, digest, parse
@@ -158,6 +158,7 @@ def run_verifier(folder: Path, names: list[str]) -> dict[str, bool]:
 INDEPENDENT: dict[str, Any] = runpy.run_path(str(VERIFIER))
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_both_agree_on_any_value(value: Any) -> None:
     json_value = encode(value)
@@ -165,6 +166,7 @@ def test_both_agree_on_any_value(value: Any) -> None:
     INDEPENDENT["check_value"](json_value)
 
 
+@settings(deadline=None)
 @given(RECORDS)
 def test_both_agree_on_any_record(record: Any) -> None:
     sealed = seal(record)
