@@ -29,7 +29,9 @@ def operation(function: Callable[..., Any], effect: Effect = "read") -> Operatio
     return operation_from_function(function, contract="python.shop", effect=effect)
 
 
-def broker(store: Store, *operations: Operation, grants: tuple[Grant, ...] = (), alias: str = "shop") -> Broker:
+def broker(
+    store: Store, *operations: Operation, grants: tuple[Grant, ...] = (), alias: str = "shop"
+) -> Broker:
     by_path = {f"tool.{alias}.{item.name}": item for item in operations}
     return Broker(store, session="s1", operations=by_path, grants=grants)
 
@@ -169,7 +171,9 @@ async def test_a_cancelled_call_is_recorded_as_unfinished(store: Store) -> None:
 async def test_a_mounts_alias_never_enters_the_record(store: Store) -> None:
     first, second = ledger(), ledger()
     await broker(store, operation(price)).call(call("price", item="tea"), first)
-    await broker(store, operation(price), alias="other").call(call("price", alias="other", item="tea"), second)
+    await broker(store, operation(price), alias="other").call(
+        call("price", alias="other", item="tea"), second
+    )
     assert first.entries[0].evidence_id == second.entries[0].evidence_id
     assert len(store.events.of_record(first.entries[0].evidence_id)) == 2
 
@@ -197,7 +201,9 @@ async def test_a_result_that_records_cannot_hold_is_a_failed_call(store: Store) 
 async def test_a_failure_with_odd_details_is_recorded_all_the_same(store: Store) -> None:
     def odd(deep: bool) -> None:
         """Fails with details that JSON does not hold."""
-        raise FailedError("tool-failed", "no", details={"places": (1, 2)} if not deep else {"object": object()})
+        raise FailedError(
+            "tool-failed", "no", details={"places": (1, 2)} if not deep else {"object": object()}
+        )
 
     calls = ledger()
     door = broker(store, operation(odd))
