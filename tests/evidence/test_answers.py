@@ -243,6 +243,7 @@ def test_every_field_of_an_envelope_counts() -> None:
         {key: value for key, value in envelope.items() if key != "reason"},
         envelope | {"extra": 1},
         envelope | {"evidence_id": None},
+        envelope | {"evidence_id": envelope["evidence_id"][:20]},
         [],
     ]
     for wrong in malformed:

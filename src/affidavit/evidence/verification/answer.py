@@ -6,6 +6,7 @@ what it says of other records is true of them, so that a well-formed lie is foun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
@@ -31,6 +32,7 @@ __all__ = ["Lookup", "check_answer", "check_envelope", "envelope_of"]
 _STATUSES: Final = ("answered", "partial", "unsupported")
 _PARAMETERS: Final = ["derivation", "evidence", "implicit", "missing", "reason", "status"]
 _ENVELOPE: Final = frozenset({*_PARAMETERS, "value", "coverage", "quality_warnings", "script", "evidence_id"})
+_WHOLE: Final = re.compile(r"ev1_[0-9a-f]{64}")
 _CONFIDENCE: Final[Mapping[str, int]] = {"inferred": 0, "derived": 1, "observed": 2}
 
 
@@ -78,7 +80,7 @@ def check_envelope(envelope: JsonValue, lookup: Lookup, place: str = "$") -> lis
             )
         ]
     evidence_id: Any = fields["evidence_id"]
-    if not isinstance(evidence_id, str):
+    if not isinstance(evidence_id, str) or not _WHOLE.fullmatch(evidence_id):
         message = "this answer has no record: its run did not succeed, or the answer was edited"
         return [Problem(place=f"{place}.evidence_id", code="answer-invalid", message=message)]
     try:
