@@ -57,7 +57,7 @@ def test_pages_read_to_the_end_give_the_whole(value: Any, max_bytes: int, limit:
         parts.append(part)
         offset = part.next_offset
     assert all(part.total == parts[0].total for part in parts)
-    if any(part.cuts for part in parts):
+    if any(part.cuts or part.more_cuts for part in parts):
         return
     match value:
         case str():
@@ -75,7 +75,7 @@ def test_pages_read_to_the_end_give_the_whole(value: Any, max_bytes: int, limit:
     [
         {f"{n}" * 5000: n for n in range(20)},
         {"k" * 100_000: 1},
-        [[["\u0000" * 3000] * 50] * 50] * 50,
+        [[["\u0000" * 300] * 20] * 20] * 20,
         {"a": {"b": {"c": {"d": {"e": {"f": {"g": "x" * 9000}}}}}}},
         "\U0001f600" * 100_000,
     ],
@@ -83,7 +83,7 @@ def test_pages_read_to_the_end_give_the_whole(value: Any, max_bytes: int, limit:
 def test_hostile_shapes_stay_within_the_bound(value: Any) -> None:
     seen = preview(value)
     assert size_of(seen.value) <= PREVIEW_BYTES
-    assert seen.cuts
+    assert seen.cuts or seen.more_cuts
     part = page(value, pointer="", offset=0, limit=0, max_bytes=1000)
     assert part.returned >= 1
     assert size_of(part.value) <= PREVIEW_BYTES + 1000 or part.cuts == ()

@@ -15,7 +15,7 @@ __all__ = ["COMMANDS", "main"]
 
 _HERE = "affidavit.interfaces.cli"
 
-# command words -> (module:function below this package, one line of help)
+# command words -> (module:function, below this package where it is not whole, one line of help)
 COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("run",): ("scripts:run", "Run a script against mounted data; every call becomes evidence."),
     ("check",): ("scripts:check", "Check a script without running it."),
@@ -51,7 +51,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("journal", "restore"): ("journal:restore", "Bring a journal back into a workspace, under the old ids."),
     ("journal", "tail"): ("journal:tail", "Show the last events of a journal."),
     ("backup",): ("backup:backup", "Copy the whole workspace while it is in use."),
-    ("mcp",): ("mcp:mcp", "Serve an agent over MCP on standard input and output."),
+    ("mcp",): ("affidavit.interfaces.mcp.command:mcp", "Serve an agent over MCP on standard input and output."),
     ("doctor",): ("doctor:doctor", "Try each isolation layer and part, and say what is missing."),
     ("demo",): ("demo:demo", "Ask a real Electron application a question."),
 }
@@ -98,7 +98,8 @@ def _parse(tokens: Sequence[str]) -> int:
     for name, (target, text) in COMMANDS.items():
         *above, own = name
         parent = groups[above[0]] if above else app
-        parent.command(f"{_HERE}.{target}", name=own, help=text)
+        place = target if target.startswith("affidavit.") else f"{_HERE}.{target}"
+        parent.command(place, name=own, help=text)
     for group in groups.values():
         app.command(group)
     result = app(tokens, exit_on_error=False, print_error=False)

@@ -25,6 +25,7 @@ WHOLE_BYTES: Final = 4 << 10
 
 _MAX_CUTS: Final = 12
 _PATH_CHARACTERS: Final = 300
+_FIRST_PATH_CHARACTERS: Final = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class Page:
         returned: how many are shown.
         next_offset: where to go on, or None at the end.
         cuts: what is cut *inside* the units shown; only a unit that is too large by itself is cut.
+        more_cuts: how many cuts are not listed.
     """
 
     value: JsonValue
@@ -78,6 +80,7 @@ class Page:
     returned: int
     next_offset: int | None
     cuts: tuple[Cut, ...] = ()
+    more_cuts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,12 @@ def preview(value: JsonValue, *, pointer: str = "", whole_bytes: int = WHOLE_BYT
         cutting = _Cutting(bounds)
         shown = cutting.of(value, pointer, 0)
         if size_of(shown) <= PREVIEW_BYTES:
-            listed = [cut for cut in cutting.cuts if len(cut.pointer) <= _PATH_CHARACTERS][:_MAX_CUTS]
+            bound = _FIRST_PATH_CHARACTERS
+            listed: list[Cut] = []
+            for cut in cutting.cuts:
+                if len(cut.pointer) <= bound and len(listed) < _MAX_CUTS:
+                    listed.append(cut)
+                    bound = _PATH_CHARACTERS
             return Preview(value=shown, cuts=tuple(listed), more_cuts=len(cutting.cuts) - len(listed))
     units = len(cast("Any", value)) if isinstance(value, list | dict | str) else 1
     cut = Cut(pointer=pointer, shown=0, total=units, unit="levels")
@@ -201,7 +209,7 @@ def _units(
     pointer: str,
     max_bytes: int,
 ) -> Page:
-    cuts: tuple[Cut, ...] = ()
+    seen = Preview(value=None)
     shown: JsonValue = part
     if len(part) == 1 and size_of(part) > max_bytes:
         if isinstance(part, list):
@@ -211,7 +219,6 @@ def _units(
             [(key, item)] = part.items()
             seen = preview(item, pointer=f"{pointer}/{_token(key)}")
             shown = {key: seen.value}
-        cuts = seen.cuts
     return Page(
         value=shown,
         unit=unit,
@@ -219,7 +226,8 @@ def _units(
         offset=offset,
         returned=len(part),
         next_offset=_next(offset + len(part), total),
-        cuts=cuts,
+        cuts=seen.cuts,
+        more_cuts=seen.more_cuts,
     )
 
 

@@ -101,6 +101,7 @@ def _reply(kept: _Kept, part: str, pointer: str, shown: Page) -> Reply:
         "returned": shown.returned,
         "next_offset": shown.next_offset,
         "cuts": [cut.as_json() for cut in shown.cuts],
+        "more_cuts": shown.more_cuts,
         "next": following,
     }
     title = f"{kept.ref} {part}{' ' + pointer if pointer else ''}"
@@ -110,6 +111,7 @@ def _reply(kept: _Kept, part: str, pointer: str, shown: Page) -> Reply:
     body = shown.value if isinstance(shown.value, str) else json_text(shown.value)
     lines = [title, json_text(kept.about), body]
     lines += [f"cut: {cut.pointer}: {cut.shown} of {cut.total} {cut.unit}" for cut in shown.cuts]
+    lines += [f"cut: {shown.more_cuts} more places"] if shown.more_cuts else []
     return Reply(document=document, text="\n".join([*lines, f"next: {following}"]))
 
 

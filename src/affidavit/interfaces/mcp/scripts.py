@@ -33,6 +33,7 @@ def ran(run: Run) -> Reply:
         "value": seen.value,
         "value_bytes": size_of(value) if run.has_value else 0,
         "cuts": [cut.as_json() for cut in seen.cuts],
+        "more_cuts": seen.more_cuts,
         "answer": answer.value,
         "stdout": stdout,
         "stdout_cut": run.stdout_cut + hidden,
@@ -95,7 +96,7 @@ def _value_lines(run: Run, seen: Preview, size: int) -> list[str]:
         return (
             ["no value: end the script with an expression to return one"] if run.status == "succeeded" else []
         )
-    if not seen.cuts:
+    if not (seen.cuts or seen.more_cuts):
         return [f"value: {json_text(seen.value)}"]
     lines = [f"value ({size} bytes, shown in part): {json_text(seen.value)}"]
     lines += [

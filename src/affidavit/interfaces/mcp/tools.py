@@ -191,6 +191,7 @@ _RUN = _output(
         "value": {"description": "The value, or a preview of it where `cuts` is not empty."},
         "value_bytes": _COUNT,
         "cuts": _CUTS,
+        "more_cuts": _COUNT,
         "answer": {"description": "What df.answer stated, or null."},
         "stdout": _TEXT,
         "stdout_cut": _COUNT,
@@ -239,6 +240,7 @@ _READ = _output(
         "returned": _COUNT,
         "next_offset": {"type": ["integer", "null"]},
         "cuts": _CUTS,
+        "more_cuts": _COUNT,
     }
 )
 
