@@ -95,6 +95,9 @@ CODES: Final[Mapping[str, str]] = {
     "session-busy": "the session is running a script already",
     "session-not-found": "no session has this id",
     "run-not-found": "no run has this id",
+    "result-unavailable": "an earlier run has no such value: it failed, or its value is no longer kept",
+    "preamble-invalid": "a preamble entry that would bring a problem with it; details.line names its line",
+    "preamble-not-found": "no preamble entry has this key",
     "answer-invalid": "the answer envelope is malformed or cites what was never recorded",
     # artifacts and mounts
     "artifact-not-found": "no file or folder at this place",

@@ -147,6 +147,20 @@ class UnknownInfo(TypedDict):
     relations: list[UnknownRelation]
     probes: list[str]
     note: str
+
+class PreambleInfo(TypedDict):
+    """One entry of the session's preamble."""
+    key: str
+    code: str
+
+class SessionVerbs:
+    """The session itself."""
+    def set_preamble(self, *, key: str, code: str) -> None:
+        """Define code that every later script of the session finds; the same key replaces it."""
+    def remove_preamble(self, *, key: str) -> None:
+        """Remove an entry of the preamble."""
+    def get_preamble(self) -> list[PreambleInfo]:
+        """The entries of the preamble, in the order in which their keys were first set."""
 '''
 
 OWN: Final = '''\
@@ -175,6 +189,8 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
         id: str | None = None, expect: int | None = None,
     ) -> UnknownInfo:
         """Open a question, or find it; with `id` read it; with `id` and `expect` revise what is given."""
+    @property
+    def session(self) -> SessionVerbs: ...
     def calls(self) -> list[CallInfo]:
         """The calls of this run so far."""
     def budget(self) -> dict[str, float]:
@@ -182,13 +198,13 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed Group CallInfo UnknownInfo UnknownRelation Df Error Source CoverageDict "
+    "TypeVar overload TypedDict Found Missed Group CallInfo PreambleInfo SessionVerbs UnknownInfo UnknownRelation Df Error Source CoverageDict "
     "PageInfo LimitationDict Page Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())
 """Every name of the head that a declaration or class may not take."""
 
-OWN_NAMES: Final = frozenset({"Error", "answer", "unknown", "calls", "budget"})
+OWN_NAMES: Final = frozenset({"Error", "answer", "unknown", "calls", "budget", "session"})
 """What `df` has of its own; no namespace or operation directly below it may be called so."""
 
 

@@ -24,6 +24,13 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "budget": (),
 }
 
+# Below `df.session`, answered by the session as well.
+_SESSION: Mapping[str, tuple[str, ...]] = {
+    "set_preamble": ("key", "code"),
+    "remove_preamble": ("key",),
+    "get_preamble": (),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
@@ -45,11 +52,14 @@ class Catalogue:
     def of(cls, root: Namespace) -> Catalogue:
         """Derive all forms from the namespace."""
         own = {name: _leaf(name, parameters, "sync") for name, parameters in _OWN.items()}
+        session: dict[str, JsonValue] = {
+            name: _leaf(f"session.{name}", parameters, "sync") for name, parameters in _SESSION.items()
+        }
         return cls(
             root=root,
             operations=dict(walk(root)),
             stubs=render(root),
-            tree=own | _tree(root, ""),
+            tree=own | {"session": session} | _tree(root, ""),
         )
 
 

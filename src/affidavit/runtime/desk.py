@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -17,11 +17,16 @@ from affidavit.runtime.program import CallResult, CallReturned, RunOutcome, Scri
 from affidavit.runtime.unknowns import Inquiry, is_refusal
 from affidavit.store import Store
 
-__all__ = ["Desk"]
+__all__ = ["Aside", "Desk"]
+
+Aside: TypeAlias = Callable[[Mapping[str, JsonValue]], Awaitable[CallResult]]
+"""Answers a call that is no operation and is not recorded, from its arguments."""
 
 
 class Desk:
     """Serves the calls of one run: the session's own four, everything else through the broker.
+
+    `own` answers further calls of the session's own, by path: its earlier results and its preamble.
 
     A failure of the store ends the run: nothing may run on whose evidence cannot be kept.
     """
@@ -36,6 +41,7 @@ class Desk:
         inquiry: Inquiry,
         now: Callable[[], float],
         on_call: Callable[[ScriptCall], None] | None,
+        own: Mapping[str, Aside] | None = None,
     ) -> None:
         self.ledger = ledger
         self.answer: Answer | None = None
@@ -46,6 +52,7 @@ class Desk:
         self._inquiry = inquiry
         self._now = now
         self._on_call = on_call
+        self._own = own or {}
         self._running: asyncio.Task[RunOutcome] | None = None
 
     async def serve(self, start: Callable[[], Coroutine[Any, Any, RunOutcome]]) -> RunOutcome:
@@ -72,6 +79,8 @@ class Desk:
                     return self._returned([entry.as_json() for entry in self.ledger.entries])
                 case "budget":
                     return self._returned(self._budget())
+                case path if path in self._own:
+                    return await self._own[path](call.arguments)
                 case _:
                     return await self._broker.call(call, self.ledger)
         except AffidavitError as error:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from affidavit.evidence.record import JsonValue
 
 __all__ = [
+    "RESULTS",
     "CallFailed",
     "CallHandler",
     "CallResult",
     "CallReturned",
+    "Earlier",
     "Limits",
+    "PreambleEntry",
     "Program",
     "Reason",
     "RunOutcome",
@@ -35,6 +38,31 @@ class Limits:
     result_bytes: int = 64 << 20
 
 
+RESULTS: Final = "results"
+"""The path of the call that fetches what a row of `results` holds: the session answers it, and it is no operation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreambleEntry:
+    """Code that runs before the script, in the script's globals, with line numbers of its own."""
+
+    key: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A row of `results` as engines know it; what it holds is fetched when a script asks (see `RESULTS`).
+
+    `kind` is one of `data`, `large`, `omitted`, `error`, `done`; `size` counts bytes of JSON.
+    """
+
+    number: int
+    run_id: str
+    kind: str
+    size: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """One script, ready to run.
@@ -49,6 +77,8 @@ class Program:
         clock: the run's frozen start, seconds since the epoch (design rule 20).
         seed: seed of every source of chance inside the script. Hashing of text is the same in every run.
         limits: bounds of this run.
+        preamble: run before the script, in this order. An entry that fails is skipped, and a note says so.
+        results: rows of the global `results`, newest first; None where the script does not mention it.
     """
 
     source: str
@@ -57,6 +87,8 @@ class Program:
     clock: float = 0.0
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
+    preamble: tuple[PreambleEntry, ...] = ()
+    results: tuple[Earlier, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

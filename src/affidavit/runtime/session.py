@@ -28,20 +28,32 @@ from affidavit.policy import Budget, Grant
 from affidavit.runtime.answer import Answer
 from affidavit.runtime.broker import Broker
 from affidavit.runtime.catalogue import Catalogue
-from affidavit.runtime.desk import Desk
-from affidavit.runtime.engines.engine import Choice, Engines
+from affidavit.runtime.desk import Aside, Desk
+from affidavit.runtime.engines.engine import Choice, Engines, Refusal, without_memory
 from affidavit.runtime.ledger import Ledger
-from affidavit.runtime.program import CallResult, Limits, Program, RunOutcome, ScriptCall
+from affidavit.runtime.preamble import Preamble, Trial
+from affidavit.runtime.program import (
+    RESULTS,
+    CallResult,
+    Earlier,
+    Limits,
+    PreambleEntry,
+    Program,
+    RunOutcome,
+    ScriptCall,
+)
 from affidavit.runtime.repair import repair
+from affidavit.runtime.result_types import TypesOfResults, as_type, type_of
+from affidavit.runtime.results import INLINE_BYTES, ResultRow, Results
 from affidavit.runtime.run import Run, RunStatus, RunView, runs_of
 from affidavit.runtime.typecheck import Checker, Verdict
+from affidavit.runtime.typecheck.surroundings import Surroundings
 from affidavit.runtime.unknowns import Inquiry
 from affidavit.store import Event, Store
 from affidavit.store.unknowns import Unknowns
 
 __all__ = ["Parts", "Session", "resolve_run"]
 
-_INLINE_BYTES = 16 << 10
 _STATUS: Mapping[str, RunStatus] = {
     "finished": "succeeded",
     "timed-out": "timed-out",
@@ -74,6 +86,16 @@ class Session:
         self.id = session_id
         self._parts = parts
         self._store = parts.store
+        self._results = Results(parts.store, session_id)
+        self._result_types = TypesOfResults(self._results)
+        judge = Trial(parts.checker, parts.engines, stubs=parts.catalogue.stubs, now=parts.now)
+        self._preamble = Preamble(parts.store, session_id, now=parts.now, judge=judge.problems)
+        self._own: Mapping[str, Aside] = {
+            RESULTS: self._results.serve,
+            "session.set_preamble": self._preamble.serve_set,
+            "session.remove_preamble": self._preamble.serve_remove,
+            "session.get_preamble": self._preamble.serve_get,
+        }
         self._unknowns = Unknowns(parts.store, now=parts.now)
         self._broker = Broker(
             parts.store,
@@ -92,10 +114,48 @@ class Session:
         """Every run of this session as its log tells it, oldest first."""
         return runs_of(self._store.events.of_session(self.id))
 
+    def results(self) -> tuple[ResultRow, ...]:
+        """The rows that the next script finds as `results`, newest first."""
+        return self._results.rows()
+
+    def result(self, number: int) -> Any:
+        """The value of an earlier run by its number, as Python sees it.
+
+        Raises:
+            NotFoundError: `run-not-found`.
+            UsageError: `result-unavailable`, when the run failed or its value is no longer kept.
+        """
+        row = self._results.by_run(number)
+        if row is None:
+            raise NotFoundError("run-not-found", f"no result of run {number}", hint="`affidavit results`")
+        return values.decode(orjson.loads(self._results.content(row)))
+
+    async def set_preamble(self, *, key: str, code: str) -> None:
+        """Pin code above every later script of this session; the same key replaces it.
+
+        Raises:
+            RejectedError: `preamble-invalid`, with key and line of what the entry would break.
+            UsageError: `preamble-invalid`, for a malformed key or too much code.
+        """
+        await self._preamble.set(key, code)
+
+    def remove_preamble(self, key: str) -> None:
+        """Remove an entry of the preamble; possible whatever is wrong with it.
+
+        Raises:
+            NotFoundError: `preamble-not-found`.
+        """
+        self._preamble.remove(key)
+
+    def get_preamble(self) -> tuple[PreambleEntry, ...]:
+        """The entries of the preamble, in the order in which their keys were first set."""
+        return self._preamble.entries()
+
     async def check(self, source: str, *, inputs: Mapping[str, Any] | None = None) -> Verdict:
         """Check a script without running it; inputs are Python values by name."""
         encoded = {name: values.encode(value) for name, value in (inputs or {}).items()}
-        return await self._check(repair(source).source, encoded)
+        script = repair(source).source
+        return await self._check(script, encoded, self._around(script, encoded)[0])
 
     async def run(
         self,
@@ -209,7 +269,8 @@ class Session:
             },
             run=run.run_id,
         )
-        verdict = await self._check(repaired.source, inputs)
+        around, earlier = self._around(repaired.source, inputs)
+        verdict = await self._check(repaired.source, inputs, around)
         run = replace(
             run,
             check=verdict.status,
@@ -220,54 +281,57 @@ class Session:
             return self._settle(run, error=_rejection(run))
         choice = await self._parts.engines.choose(wanted)
         run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
-        refusals = choice.engine.unsupported(repaired.source, self.catalogue.tree)
-        if refusals:
-            found = [
-                {
-                    "line": refusal.line,
-                    "column": refusal.column,
-                    "rule": f"{choice.engine.name}:{refusal.construct}",
-                    "message": refusal.message,
-                    "blocking": True,
-                    "suggestion": "use --engine cpython",
-                }
-                for refusal in refusals
+        refusals: Sequence[Refusal] = choice.engine.unsupported(repaired.source, self.catalogue.tree)
+        if not choice.engine.has_memory:
+            refusals = [
+                *refusals,
+                *without_memory(repaired.source, around.preamble, uses_results=earlier is not None),
             ]
+        if refusals:
+            found = [_refused(choice, refusal) for refusal in refusals]
             run = replace(run, diagnostics=run.diagnostics + tuple(found))
             return self._settle(run, error=_unsupported(choice, found[0]))
-        return await self._execute(run, choice, repaired.source, inputs, limits, on_call)
+        program = Program(
+            source=repaired.source,
+            tree=self.catalogue.tree,
+            inputs=inputs,
+            clock=self._parts.now(),
+            seed=secrets.randbits(32),
+            limits=limits,
+            preamble=around.preamble,
+            results=earlier,
+        )
+        return await self._execute(run, choice, program, on_call)
 
     async def _execute(
         self,
         run: Run,
         choice: Choice,
-        source: str,
-        inputs: Mapping[str, JsonValue],
-        limits: Limits,
+        program: Program,
         on_call: Callable[[ScriptCall], None] | None,
     ) -> Run:
-        clock, seed = self._parts.now(), secrets.randbits(32)
-        program = Program(
-            source=source, tree=self.catalogue.tree, inputs=inputs, clock=clock, seed=seed, limits=limits
-        )
+        clock, limits = program.clock, program.limits
         budget = Budget(calls=limits.calls, seconds=limits.wall_seconds)
         desk = Desk(
             self._broker,
             Ledger(run=run.run_id, budget=budget, started=clock),
             store=self._store,
-            script=_digest(source),
+            script=_digest(program.source),
             inquiry=Inquiry(self._unknowns, session=self.id, run=run.run_id),
             now=self._parts.now,
             on_call=on_call,
+            own=self._own,
         )
         started: dict[str, JsonValue] = {
             "engine": choice.engine.name,
             "reason": choice.reason,
             "clock": clock,
-            "seed": seed,
+            "seed": program.seed,
         }
         if run.notes:
-            started["source"] = source  # the script as it is run: its digest is the one that an answer names
+            started["source"] = (
+                program.source
+            )  # the script as it is run: its digest is the one that an answer names
         self._log("run-started", started, run=run.run_id)
         try:
             outcome = await desk.serve(lambda: choice.engine.run(program, desk.handle))
@@ -281,12 +345,16 @@ class Session:
         error = desk.fatal.as_json() if desk.fatal else _script_error(outcome)
         if error is None and outcome.unawaited:
             path, line = outcome.unawaited[0]
-            message = f"df.{path} on line {line} was called and never awaited, so it did not run"
-            error = FailedError("call-not-awaited", message, hint=f"await df.{path}(...)").as_json() | {
+            called = "results[...].load" if path == RESULTS else f"df.{path}"
+            message = f"{called} on line {line} was called and never awaited, so it did not run"
+            error = FailedError("call-not-awaited", message, hint=f"await {called}(...)").as_json() | {
                 "line": line
             }
         if error is not None and status == "succeeded":
             status = "failed"
+        stale = [note for note in outcome.notes if note.startswith("preamble ")]
+        if stale and run.check in ("clean", "advised"):
+            run = replace(run, check="unchecked", check_reason=stale[0])
         value = orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None
         run = replace(
             run,
@@ -314,9 +382,12 @@ class Session:
     def _settle(self, run: Run, *, error: Mapping[str, JsonValue] | None = None) -> Run:
         run = replace(run, error=error)
         body = orjson.dumps(run.value)
-        if len(body) > _INLINE_BYTES:
+        if len(body) > INLINE_BYTES:
             blob = self._store.blobs.put(body)
-            value: dict[str, JsonValue] = {"value_blob": {"digest": blob.digest, "size": blob.size}}
+            value: dict[str, JsonValue] = {
+                "value_blob": {"digest": blob.digest, "size": blob.size},
+                "type": as_type(type_of(run.value, run.number, len(body))),
+            }
         else:
             value = {"value": run.value}
         data = run.as_json() | value
@@ -327,12 +398,23 @@ class Session:
         self._log("run-settled", data, run=run.run_id)
         return run
 
-    async def _check(self, source: str, inputs: Mapping[str, JsonValue]) -> Verdict:
+    async def _check(self, source: str, inputs: Mapping[str, JsonValue], around: Surroundings) -> Verdict:
         return await self._parts.checker.check(
             source,
             stubs=self.catalogue.stubs,
             inputs_stub=input_stub(inputs),
+            around=around,
         )
+
+    def _around(
+        self, source: str, inputs: Mapping[str, JsonValue]
+    ) -> tuple[Surroundings, tuple[Earlier, ...] | None]:
+        """What a script finds beside `df` and its inputs: for the check, and the rows for its run."""
+        entries = self._preamble.entries()
+        if "results" in inputs:
+            return Surroundings(preamble=entries), None
+        types, rows = self._result_types.of(source, *(entry.code for entry in entries))
+        return Surroundings(preamble=entries, results=types), rows
 
     def _log(
         self,
@@ -361,6 +443,17 @@ def _rejection(run: Run) -> dict[str, JsonValue]:
         details={"findings": len(blocking)},
     )
     return error.as_json() | {"line": first["line"], "column": first["column"]}
+
+
+def _refused(choice: Choice, refusal: Refusal) -> dict[str, JsonValue]:
+    return {
+        "line": refusal.line,
+        "column": refusal.column,
+        "rule": f"{choice.engine.name}:{refusal.construct}",
+        "message": refusal.message,
+        "blocking": True,
+        "suggestion": "use --engine cpython",
+    }
 
 
 def _unsupported(choice: Choice, first: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -7,6 +7,7 @@ record and two events. The store keeps events and does not interpret their kinds
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,6 +62,8 @@ _SELECT: Final = (
     "SELECT e.seq, e.kind, e.session, e.data, e.at, e.run, r.id, e.key"
     " FROM events AS e LEFT JOIN records AS r ON r.number = e.record WHERE e.tenant = ?"
 )
+# `+` keeps SQLite from reading a whole tenant by an index and sorting it: `seq` is in order already.
+_SELECT_IN_ORDER: Final = _SELECT.replace("e.tenant", "+e.tenant")
 _INSERT: Final = (
     "INSERT INTO events (tenant, session, run, kind, at, record, key, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
@@ -102,7 +105,8 @@ class Events:
 
     def after(self, seq: int = 0, *, limit: int = 1000) -> list[StoredEvent]:
         """At most `limit` events of the whole tenant that follow `seq`, in order."""
-        return self._select("AND e.seq > ? ORDER BY e.seq LIMIT ?", seq, limit)
+        sql = f"{_SELECT_IN_ORDER} AND e.seq > ? ORDER BY e.seq LIMIT ?"
+        return [stored(row) for row in self._database.read(sql, (self._tenant, seq, limit))]
 
     def last(
         self, session: str | None = None, *, kind: str | None = None, run: str | None = None
@@ -114,10 +118,48 @@ class Events:
         found = self._select(f"{conditions} ORDER BY e.seq DESC LIMIT 1", *given.values())
         return found[0] if found else None
 
+    def of_kinds(
+        self,
+        session: str,
+        kinds: Sequence[str],
+        *,
+        after: int = 0,
+        until: int | None = None,
+        newest: int | None = None,
+    ) -> list[StoredEvent]:
+        """The events of a session that are of these kinds, in order.
+
+        Args:
+            session: its id.
+            kinds: one or more kinds.
+            after: only events with a larger `seq`.
+            until: only events whose `seq` is not larger; all by default.
+            newest: only so many of them, the last ones; all by default.
+        """
+        marks = ", ".join("?" * len(kinds))
+        rest = f"AND e.session = ? AND e.kind IN ({marks}) AND e.seq > ?"
+        parameters: list[Any] = [session, *kinds, after]
+        if until is not None:
+            rest, parameters = f"{rest} AND e.seq <= ?", [*parameters, until]
+        if newest is None:
+            return self._select(f"{rest} ORDER BY e.seq", *parameters)
+        found = self._select(f"{rest} ORDER BY e.seq DESC LIMIT ?", *parameters, newest)
+        return found[::-1]
+
     def by_key(self, session: str, key: str) -> StoredEvent | None:
         """The event that was appended with this idempotency key, or None."""
         found = self._select("AND e.session = ? AND e.key = ?", session, key)
         return found[0] if found else None
+
+    def walk(self, kinds: Sequence[str], *, page: int = 500) -> Iterator[StoredEvent]:
+        """Every event of the whole tenant that is of these kinds, in order, in memory for one page."""
+        marks = ", ".join("?" * len(kinds))
+        last = 0
+        sql = f"{_SELECT_IN_ORDER} AND e.kind IN ({marks}) AND e.seq > ? ORDER BY e.seq LIMIT ?"
+        while rows := self._database.read(sql, (self._tenant, *kinds, last, page)):
+            for row in rows:
+                yield stored(row)
+            last = rows[-1][0]
 
     def sessions(self) -> list[str]:
         """The ids of all sessions, in the order of their first events."""

@@ -47,6 +47,10 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("verify",): ("verify:verify", "Check an answer, a bundle or a journal, offline."),
     ("session", "list"): ("sessions:show_all", "List sessions."),
     ("session", "show"): ("sessions:show", "Show the runs of a session, or its events."),
+    ("results",): ("sessions:results", "List what the next script finds as `results`, or show one in full."),
+    ("preamble", "set"): ("sessions:preamble_set", "Pin code above every later script of a session."),
+    ("preamble", "remove"): ("sessions:preamble_remove", "Remove an entry of a preamble."),
+    ("preamble", "show"): ("sessions:preamble_show", "Show a session's preamble."),
     ("journal", "verify"): ("journal:verify", "Check a journal by itself: chain, ids, references."),
     ("journal", "restore"): ("journal:restore", "Bring a journal back into a workspace, under the old ids."),
     ("journal", "tail"): ("journal:tail", "Show the last events of a journal."),
@@ -62,6 +66,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "unknown": "What is not known yet: open, revise, list, show.",
     "bundle": "Evidence in one file: export, import, show, merge, diff, sign.",
     "session": "Runs and their events: list, show.",
+    "preamble": "Code that every script of a session finds: set, remove, show.",
     "journal": "Files that `--journal` wrote: verify, restore, tail.",
 }
 

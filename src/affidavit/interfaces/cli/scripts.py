@@ -15,6 +15,7 @@ from affidavit.interfaces.cli.output import Common, emit, say
 from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
 from affidavit.policy import parse_grant
 from affidavit.runtime.program import Limits
+from affidavit.runtime.rendering import settlement
 from affidavit.runtime.run import Run
 from affidavit.workspace import Workspace
 
@@ -35,6 +36,7 @@ def run(
     cpu_seconds: float = 60.0,
     memory_mb: int = 512,
     calls: int = 10_000,
+    brief: Annotated[bool, Parameter(negative="")] = False,
     journalling: Journalling = Journalling(),  # noqa: B008
     common: Common = Common(),  # noqa: B008
 ) -> int:
@@ -51,6 +53,7 @@ def run(
         cpu_seconds: CPU seconds that the script may take.
         memory_mb: Megabytes of memory that the script may use.
         calls: How many calls it may make.
+        brief: Print a bounded account: status, type, a preview, what was cut, and what reaches the whole.
     """
     source = read_source(script)
     inputs = read_pairs(input or [])
@@ -72,6 +75,8 @@ def run(
     finished = asyncio.run(body())
     if common.json:
         emit(finished.as_json())
+    elif brief:
+        sys.stdout.write(settlement(finished) + "\n")
     else:
         _print(finished)
     return _exit_code(finished)

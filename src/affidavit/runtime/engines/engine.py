@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.program import CallHandler, Program, RunOutcome
+from affidavit.runtime.program import CallHandler, PreambleEntry, Program, RunOutcome
 
-__all__ = ["Choice", "Engine", "EngineName", "Engines", "Refusal"]
+__all__ = ["Choice", "Engine", "EngineName", "Engines", "Lacking", "Refusal", "without_memory"]
 
 EngineName: TypeAlias = Literal["auto", "cpython", "monty"]
 
@@ -45,9 +47,11 @@ class Engine(Protocol):
 
     Attributes:
         name: `cpython` or `monty`.
+        has_memory: whether it offers `results` and the preamble to scripts.
     """
 
     name: str
+    has_memory: bool
 
     async def start(self) -> None:
         """Make ready to run. Raises `FailedError(engine-unavailable)` where isolation cannot be proven."""
@@ -64,6 +68,49 @@ class Engine(Protocol):
     async def close(self) -> None:
         """End everything that was started."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacking:
+    """A use of what this engine does not offer."""
+
+    line: int
+    column: int
+    construct: str
+    message: str
+
+
+def without_memory(
+    source: str, preamble: Sequence[PreambleEntry], *, uses_results: bool
+) -> Iterator[Lacking]:
+    """What of a script an engine cannot do that has neither `results` nor a preamble: its first use of each."""
+    words = {"results"} if uses_results else set[str]()
+    words |= {name for entry in preamble for name in _defined(entry.code)}
+    for word in sorted(words):
+        found = re.search(rf"\b{word}\b", source)
+        if found is not None:
+            line = source.count("\n", 0, found.start()) + 1
+            column = found.start() - (source.rfind("\n", 0, found.start()) + 1)
+            what = "earlier results" if word == "results" else "the session's preamble"
+            message = f"`{word}` comes from {what}, which this engine does not offer"
+            yield Lacking(line=line, column=column, construct="memory", message=message)
+
+
+def _defined(code: str) -> Iterator[str]:
+    """The names that code binds at its top level."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in tree.body:
+        for part in ast.walk(node):
+            match part:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    yield name
+                case ast.Name(id=name, ctx=ast.Store()):
+                    yield name
+                case _:
+                    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,14 @@ from itertools import chain, islice
 from types import TracebackType
 from typing import Self
 
+from affidavit.runtime.program import PreambleEntry
+from affidavit.runtime.typecheck import preamble as pre
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.project import Project
-from affidavit.runtime.typecheck.rules import inputs, own, policy
+from affidavit.runtime.typecheck.rules import inputs, own, policy, results
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.server import Finding, ServerLostError, TypeServer, find_binary
+from affidavit.runtime.typecheck.surroundings import ResultTypes, Surroundings
 from affidavit.runtime.typecheck.syntax import Unparsable, parse, unfit_for_checking
 from affidavit.runtime.typecheck.verdict import Diagnostic, Verdict
 
@@ -24,6 +27,9 @@ _MAX_FOUND = 400
 _MAX_SHOWN = 50
 _MAX_CATALOGUES = 64
 _STUB_ERRORS = frozenset({"invalid-syntax", "unresolved-reference", "import-not-found", "invalid-type-form"})
+
+
+_NOTHING = Surroundings()
 
 
 class _Unchecked(Exception):  # noqa: N818 - an outcome, not an error
@@ -97,29 +103,54 @@ class Checker:
         async with self._lock:
             await self._drop()
 
-    async def check(self, source: str, *, stubs: str, inputs_stub: str = "") -> Verdict:
+    async def check(
+        self, source: str, *, stubs: str, inputs_stub: str = "", around: Surroundings | None = None
+    ) -> Verdict:
         """Check a script before it runs.
+
+        A preamble never makes a script be rejected: what only it brings about is advice, and the verdict `unchecked`.
 
         Args:
             source: the repaired script.
             stubs: a `.pyi` text that declares `df` (see `Catalogue`).
             inputs_stub: another self-contained `.pyi` text that declares the script's inputs, or empty.
+            around: results of earlier scripts and the preamble, where there are any.
         """
+        around = around or _NOTHING
+        results_stub = around.results.session if around.results else ""
+        entries = [(entry.key, entry.code) for entry in around.preamble]
         key = hashlib.sha256(
-            repr((source, stubs, inputs_stub)).encode("ascii", "backslashreplace")
+            repr((source, stubs, inputs_stub, results_stub, entries)).encode("ascii", "backslashreplace")
         ).hexdigest()
         known = self._verdicts.get(key)
         if known is not None:
             self._verdicts.move_to_end(key)
             return known
-        verdict = await self._check(source, stubs, inputs_stub)
+        verdict = await self._check(source, stubs, inputs_stub, around)
         if verdict.status != "unchecked" and not verdict.reason:
             self._verdicts[key] = verdict
             if len(self._verdicts) > self._remembered:
                 self._verdicts.popitem(last=False)
         return verdict
 
-    async def _check(self, source: str, stubs: str, inputs_stub: str) -> Verdict:
+    async def check_preamble(
+        self, entries: Sequence[PreambleEntry], *, stubs: str, results: ResultTypes
+    ) -> list[pre.Problem]:
+        """Everything that is wrong with the entries of a preamble, each with its key and line.
+
+        Raises:
+            RuntimeError: when the type checker could not examine them; the message says why.
+        """
+        found = pre.broken(entries)
+        host = self._catalogue(stubs, exact=False).joined(self._catalogue(results.session, exact=True))
+        sound = [entry for entry in entries if entry.key not in {problem.key for problem in found}]
+        try:
+            _, cells, _ = await self._findings("", host, [stubs, results.session], (), sound)
+        except _Unchecked as unchecked:
+            raise RuntimeError(str(unchecked)) from unchecked
+        return found + pre.problems(sound, cells)
+
+    async def _check(self, source: str, stubs: str, inputs_stub: str, around: Surroundings) -> Verdict:
         parsed = parse(source)
         if isinstance(parsed, Diagnostic):
             return Verdict(status="rejected", diagnostics=(parsed,))
@@ -128,20 +159,50 @@ class Checker:
         unfit = unfit_for_checking(parsed)
         if unfit:
             return Verdict(status="unchecked", reason=unfit)
+        rows = around.results.rows if around.results else ()
+        texts = [stubs, inputs_stub, *([around.results.session] if around.results else [])]
         try:
-            host = self._catalogue(stubs, exact=False)
-            catalogue = host.joined(self._catalogue(inputs_stub, exact=True))
+            catalogue = self._catalogue(stubs, exact=False)
+            for text in texts[1:]:
+                catalogue = catalogue.joined(self._catalogue(text, exact=True))
+            known = catalogue
+            for row in rows:
+                known = known.joined(self._catalogue(row, exact=True))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
-        case = Case(parsed.text, parsed.tree, catalogue)
-        found = list(islice(chain(own.examine(case), inputs.missing_keys(case)), _MAX_FOUND))
+        case = Case(parsed.text, parsed.tree, known, given=pre.given(around.preamble))
+        stale = pre.broken(around.preamble)
+        sound = () if stale else around.preamble
+        verdict, cells = await self._judged(case, source, catalogue, texts, around, sound)
+        stale = stale or pre.problems(sound, cells)
+        if stale:
+            return pre.tainted(verdict, stale[0])
+        if sound and verdict.blocking:
+            bare, _ = await self._judged(case, source, catalogue, texts, around, ())
+            return pre.confirmed(verdict, bare)
+        return verdict
+
+    async def _judged(
+        self,
+        case: Case,
+        source: str,
+        catalogue: Catalogue,
+        texts: Sequence[str],
+        around: Surroundings,
+        preamble: Sequence[PreambleEntry],
+    ) -> tuple[Verdict, Sequence[Sequence[Finding]]]:
+        """The verdict on a script below these entries, and what the checker found in them."""
+        mine = results.examine(case, around.results)
+        found = list(islice(chain(own.examine(case), mine, inputs.missing_keys(case)), _MAX_FOUND))
+        cells: Sequence[Sequence[Finding]] = ()
         reason = ""
         try:
-            findings, modules = await self._findings(source, catalogue, [stubs, inputs_stub])
+            rows = around.results.rows if around.results else ()
+            findings, cells, modules = await self._findings(source, catalogue, texts, rows, preamble)
             found += policy.judge(case, findings[:_MAX_FOUND], modules)
         except _Unchecked as unchecked:
             reason = str(unchecked)
-        return _verdict(found, reason)
+        return _verdict(found, reason), cells
 
     def _catalogue(self, text: str, *, exact: bool) -> Catalogue:
         key = (text, exact)
@@ -152,31 +213,38 @@ class Checker:
         return known
 
     async def _findings(
-        self, source: str, catalogue: Catalogue, stubs: Sequence[str]
-    ) -> tuple[tuple[Finding, ...], list[str]]:
+        self,
+        source: str,
+        catalogue: Catalogue,
+        stubs: Sequence[str],
+        rows: Sequence[str],
+        preamble: Sequence[PreambleEntry],
+    ) -> tuple[tuple[Finding, ...], Sequence[Sequence[Finding]], list[str]]:
+        """Findings in the script and in each entry, and the names of the stub modules."""
         used = [(text, names) for text, names in zip(stubs, catalogue.exported, strict=True) if names]
+        cells = [*(entry.code for entry in preamble), source]
         async with self._lock:
             try:
-                return await self._examine(used, source)
+                return await self._examine(used, rows, cells)
             except ServerLostError:
                 await self._drop()
             try:  # it may have died long ago, of something else
-                return await self._examine(used, source)
+                return await self._examine(used, rows, cells)
             except ServerLostError as error:
                 await self._drop()
                 raise _Unchecked(str(error)) from error
 
     async def _examine(
-        self, used: Sequence[tuple[str, Sequence[str]]], source: str
-    ) -> tuple[tuple[Finding, ...], list[str]]:
+        self, used: Sequence[tuple[str, Sequence[str]]], rows: Sequence[str], cells: Sequence[str]
+    ) -> tuple[tuple[Finding, ...], Sequence[Sequence[Finding]], list[str]]:
         server, project = await self._running()
         try:
             async with asyncio.timeout(self._timeout):
+                typed = [await self._module(server, project, text) for text in rows]
                 modules = [await self._module(server, project, text) for text, _ in used]
                 names = [", ".join(exported) for _, exported in used]
                 host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=True))
-                # The preamble's cells will stand between these two.
-                first, script = await server.examine([host, source])
+                first, *between, script = await server.examine([host, *cells])
         except TimeoutError as error:
             await self._drop()
             raise _Unchecked(f"the check took longer than {self._timeout:g} s and was stopped") from error
@@ -184,7 +252,7 @@ class Checker:
             server.kill()  # a half-read reply cannot be resumed
             raise
         _refuse_dirty("the host's names cannot be read", first)
-        return script, modules
+        return script, between, modules + typed
 
     async def _module(self, server: TypeServer, project: Project, text: str) -> str:
         name, path = project.add(text)

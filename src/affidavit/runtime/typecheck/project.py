@@ -7,7 +7,6 @@ packages. A stub module is named by its content, so that it never changes once i
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import sys
@@ -15,6 +14,8 @@ import tempfile
 import time
 import weakref
 from pathlib import Path
+
+from affidavit.runtime.typecheck.surroundings import module_name
 
 __all__ = ["Project"]
 
@@ -76,7 +77,7 @@ class Project:
         Returns:
             Its name, and its path when it is new here, else None.
         """
-        name = "stub_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        name = module_name(text)
         if name in self._modules:
             return name, None
         path = self.root / f"{name}.pyi"

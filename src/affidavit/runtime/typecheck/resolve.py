@@ -163,7 +163,7 @@ class Resolver:
         if isinstance(target, Callable):
             if target.is_async:
                 return Pending(call=node, target=target)
-            return self._returned(target)
+            return self._returned(target) or self._overload(target, node)
         if isinstance(node.func, ast.Attribute):
             return self._view(node.func, fuel)
         return None
@@ -185,6 +185,18 @@ class Resolver:
             return None
         annotation = _substitute(target.definitions[0].returns, target.variables)
         return Value(annotation=annotation, root=target.root, variables=target.variables)
+
+    def _overload(self, target: Callable, node: ast.Call) -> Value | None:
+        """What the overload returns whose one parameter is the literal that is given: `results.by_run(3)`."""
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        key = _literal(given[0]) if len(given) == 1 else None
+        for definition in target.definitions if key is not None else ():
+            wanted = definition.args.args[1].annotation if len(definition.args.args) == 2 else None
+            literals = _arguments(wanted) if wanted is not None and named(wanted) == "Literal" else []
+            if definition.returns is not None and key in [_literal(literal) for literal in literals]:
+                annotation = _substitute(definition.returns, target.variables)
+                return Value(annotation=annotation, root=target.root, variables=target.variables)
+        return None
 
     def _subscript(self, owner: Resolved, index: ast.expr) -> Value | None:
         if not isinstance(owner, Value):

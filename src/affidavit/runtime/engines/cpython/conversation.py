@@ -24,6 +24,7 @@ from affidavit.runtime.engines.cpython.wire import (
     SETTLED,
 )
 from affidavit.runtime.program import (
+    RESULTS,
     CallFailed,
     CallHandler,
     CallResult,
@@ -109,7 +110,7 @@ class Conversation:
         leaves = list(_leaves(program.tree))
         self._paths = frozenset(leaf["$call"] for leaf in leaves)
         self._free = frozenset(leaf["$call"] for leaf in leaves if leaf.get("kind") == "sync")
-        header = {
+        header: dict[str, object] = {
             "source": program.source,
             "clock": program.clock,
             "seed": program.seed,
@@ -119,6 +120,12 @@ class Conversation:
             "argument_bytes": limits.argument_bytes,
             "result_bytes": limits.result_bytes,
         }
+        if program.preamble:
+            header["preamble"] = [[entry.key, entry.code] for entry in program.preamble]
+        if program.results is not None:
+            header["results"] = [[row.number, row.run_id, row.kind, row.size] for row in program.results]
+            self._paths |= {RESULTS}
+            self._free |= {RESULTS}
         parts = [json.dumps(header).encode(), orjson.dumps(program.tree), orjson.dumps(program.inputs)]
         self._post(PROGRAM, SECTIONS.pack(*map(len, parts)) + b"".join(parts))
         self._flush()

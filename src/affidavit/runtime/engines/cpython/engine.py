@@ -27,6 +27,7 @@ class CPythonEngine:
     """
 
     name = "cpython"
+    has_memory = True
 
     def __init__(self) -> None:
         self._pool: Pool | None = None

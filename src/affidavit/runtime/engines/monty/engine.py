@@ -43,9 +43,11 @@ class MontyEngine:
 
     Attributes:
         name: `monty`.
+        has_memory: it offers neither `results` nor the preamble.
     """
 
     name = "monty"
+    has_memory = False
 
     def __init__(self) -> None:
         self._pool: AsyncMonty | None = None

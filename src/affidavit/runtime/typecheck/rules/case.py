@@ -22,11 +22,15 @@ class Case:
         script: the tree with scopes.
         resolver: what expressions are.
         stores: what the script puts into objects.
+        given: names that the preamble defines.
         answers: room for rules to remember what they found out about the whole script.
     """
 
-    def __init__(self, text: SourceText, tree: ast.Module, catalogue: Catalogue) -> None:
+    def __init__(
+        self, text: SourceText, tree: ast.Module, catalogue: Catalogue, *, given: frozenset[str] = frozenset()
+    ) -> None:
         self.text = text
+        self.given = given
         self.catalogue = catalogue
         self.script = Script(tree)
         self.resolver = Resolver(self.script, catalogue)

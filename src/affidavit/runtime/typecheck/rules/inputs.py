@@ -225,7 +225,7 @@ def _is_whole(case: Case, node: ast.expr) -> bool:
         match node:
             case ast.Attribute(value=value):
                 node = value
-            case ast.Subscript(value=value, slice=ast.Constant()):
+            case ast.Subscript(value=value, slice=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
                 owner = case.resolver.resolve(value)
                 if not isinstance(owner, Value) or not case.resolver.class_of(owner):
                     return False

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
-from affidavit.runtime.typecheck.rules import inputs, suggest, types
+from affidavit.runtime.typecheck.rules import inputs, results, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.rules.proof import guarded, steady
 from affidavit.runtime.typecheck.server import Finding
@@ -78,6 +78,8 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
         if rule is None:
             rule = _FALLBACK.get(finding.rule)
         proof = rule(case, finding, node) if rule else None
+        if results.is_marker(finding.message):
+            proof = None  # whether such a row is read for certain, the rules of `results` say
         if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, built)):
             proof = None
         judged.append(_diagnostic(case, finding, node, proof))
@@ -164,7 +166,7 @@ def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
     if any(one.how != "needs" for one in case.script.bindings_everywhere(node.id)):
         return _Proof(message=f"`{node.id}` is not defined here: another scope binds it")
     visible = [name for name in case.script.visible(case.script.scope(node)) if name != node.id]
-    meant = suggest.name(node.id, visible, case.catalogue)
+    meant = suggest.name(node.id, [*visible, *sorted(case.given)], case.catalogue)
     return _Proof(message=f"`{node.id}` is not defined", suggestion=meant)
 
 

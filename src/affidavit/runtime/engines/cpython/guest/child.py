@@ -26,6 +26,8 @@ from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.faults import Fault, fault, limit_fault, syntax_fault
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.output import Output
+from affidavit.runtime.engines.cpython.guest.preamble import load
+from affidavit.runtime.engines.cpython.guest.results import Results
 from affidavit.runtime.engines.cpython.guest.structs import Nothing
 from affidavit.runtime.engines.cpython.guest.surroundings import script_module
 from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, PROGRAM, READY, SECTIONS
@@ -150,6 +152,8 @@ class _Run:
         self._tree_text = b"{}"
         self._tree: dict[str, Any] | None = None
         self._source = ""
+        self._preamble: list[tuple[str, str]] = []
+        self._notes: list[str] = []
         self._result_bytes = 0
         self._value: object = _MISSING
         self._memory_bytes = 0
@@ -165,6 +169,9 @@ class _Run:
         if inputs != b"{}":
             vars(self._module).update({name: decode(value) for name, value in loads(inputs).items()})
         self._source = header["source"]
+        self._preamble = header.get("preamble", [])
+        if "results" in header:
+            vars(self._module)["results"] = Results(self._bridge, header["results"])
         self._result_bytes = header["result_bytes"]
         self._bridge.argument_bytes = header["argument_bytes"]
         self._output.allow(header["output_bytes"])
@@ -178,6 +185,8 @@ class _Run:
     def run(self) -> None:
         """Run the script and send what came of it."""
         reason, error = "finished", None
+        if self._preamble:
+            self._notes = load(self._preamble, vars(self._module))
         try:
             compiled = compile_script(self._source, SCRIPT)
         except (SyntaxError, ValueError) as problem:  # ValueError: a null byte in the source
@@ -247,7 +256,7 @@ class _Run:
             "reason": reason,
             "error": error if error is None else _safe(error),
             "has_value": bool(value),
-            "notes": notes[:_NOTES],
+            "notes": (self._notes + notes)[:_NOTES],
             "unawaited": self._bridge.unawaited()[:_UNAWAITED],
         }
         head = to_json(header).encode("utf-8", "backslashreplace")

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from affidavit.runtime.engines.cpython.guest.bridge import SCRIPT, Error
+from affidavit.runtime.engines.cpython.guest.preamble import PREFIX
 from affidavit.runtime.engines.script import BODY
 
 __all__ = ["fault", "limit_fault", "syntax_fault"]
@@ -164,7 +165,9 @@ def _only_script(summary: traceback.TracebackException, seen: set[int]) -> None:
     if id(summary) in seen:
         return
     seen.add(id(summary))
-    frames = [frame for frame in summary.stack if frame.filename == SCRIPT]
+    frames = [
+        frame for frame in summary.stack if frame.filename == SCRIPT or frame.filename.startswith(PREFIX)
+    ]
     if len(frames) > _FRAMES:
         frames = frames[: _FRAMES // 2] + frames[-_FRAMES // 2 :]
     for frame in frames:

@@ -1,0 +1,288 @@
+"""The types of `results`: one stub per row, inferred from its value, and a small one that says which row is where.
+
+A row's stub never changes, so the checker reads it once. Only rows that a script can name (`results[0]`,
+`results.by_run(7)`, `results.last`) are typed; what is reached by a computed index is `Any`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from affidavit.evidence import values
+from affidavit.evidence.record import JsonValue
+from affidavit.namespaces.infer import Inferred, infer
+from affidavit.runtime.program import Earlier
+from affidavit.runtime.results import ResultRow, Results
+from affidavit.runtime.typecheck.surroundings import ResultTypes, module_name
+
+__all__ = ["ANY_RESULTS", "Mentions", "TypesOfResults", "as_type", "mentions", "result_types", "type_of"]
+
+_TYPED_BYTES: Final = 4 << 20
+"""The types of longer values are not inferred: that would take longer than reading them."""
+
+ANY_RESULTS: Final = ResultTypes(session="from typing import Any\n\nresults: Any\n")
+"""`results` where nothing is known of it."""
+
+_HEAD: Final = """\
+from typing import Any, Literal, NotRequired, TypedDict
+import builtins as _builtins
+import datetime as _datetime
+import decimal as _decimal
+import uuid as _uuid
+"""
+_ERROR: Final = """\
+class EarlierError{number}(TypedDict):
+    code: str
+    type: str
+    message: str
+    hint: str
+    line: int | None
+"""
+_ROW: Final = """\
+class EarlierResult{number}:
+    @property
+    def number(self) -> Literal[{number}]: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def kind(self) -> Literal["{kind}"]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def data(self) -> {data}: ...
+    @property
+    def error(self) -> {error}: ...
+    async def load(self) -> {load}: ...
+"""
+_SESSION: Final = """\
+from collections.abc import Iterator
+from typing import Any, Literal, overload
+{imports}
+class AnyEarlierResult:
+    number: int
+    run_id: str
+    kind: Literal["data", "large", "omitted", "error", "done"]
+    size: int
+    data: Any
+    error: Any
+    async def load(self) -> Any: ...
+
+class EarlierResults:
+    def __len__(self) -> Literal[{length}]: ...
+    def __iter__(self) -> Iterator[AnyEarlierResult]: ...
+    def __reversed__(self) -> Iterator[AnyEarlierResult]: ...
+    def __contains__(self, item: object, /) -> bool: ...
+{items}
+    @overload
+    def __getitem__(self, index: int, /) -> AnyEarlierResult: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[AnyEarlierResult]: ...
+{numbers}
+    @property
+    def last(self) -> {last}: ...
+
+results: EarlierResults
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mentions:
+    """Which rows a script names.
+
+    Attributes:
+        positions: constant indexes.
+        numbers: run numbers given to `by_run` as constants.
+        last: whether it asks for `results.last`.
+        bound: whether it gives the name another meaning somewhere; then nothing is known of it.
+    """
+
+    positions: frozenset[int] = frozenset()
+    numbers: frozenset[int] = frozenset()
+    last: bool = False
+    bound: bool = False
+
+
+def mentions(*sources: str) -> Mentions | None:
+    """Which rows these texts name, or None when none of them speaks of `results` at all."""
+    if not any("results" in source for source in sources):
+        return None
+    nodes = [node for source in sources for node in _nodes(source)]
+    positions, numbers, last = set[int | None](), set[int | None](), False
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id="results"), slice=index):
+                positions.add(_constant(index))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="results"), attr="by_run")):
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                numbers.add(_constant(given[0]) if given else None)
+            case ast.Attribute(value=ast.Name(id="results"), attr="last"):
+                last = True
+            case _:
+                pass
+    return Mentions(
+        positions=frozenset(position for position in positions if position is not None),
+        numbers=frozenset(number for number in numbers if number is not None),
+        last=last,
+        bound=any(map(_binds, nodes)),
+    )
+
+
+def _binds(node: ast.AST) -> bool:
+    """Whether a node gives the name `results` another meaning."""
+    match node:
+        case ast.Name(id="results", ctx=ast.Store() | ast.Del()) | ast.arg(arg="results"):
+            return True
+        case ast.FunctionDef(name="results") | ast.AsyncFunctionDef(name="results"):
+            return True
+        case ast.ExceptHandler(name="results") | ast.MatchAs(name="results") | ast.ClassDef(name="results"):
+            return True
+        case ast.alias():
+            return (node.asname or node.name) == "results"
+        case _:
+            return False
+
+
+def _nodes(source: str) -> Iterator[ast.AST]:
+    try:
+        return ast.walk(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return iter(())
+
+
+def _constant(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(
+            value, bool
+        ):
+            return -value
+        case _:
+            return None
+
+
+def type_of(value: JsonValue, number: int, size: int) -> Inferred:
+    """The type of a run's value (encoded JSON): at most about 3 KB of source."""
+    if size > _TYPED_BYTES:
+        return Inferred(annotation="Any")
+    return infer(values.decode(value), name=f"Run{number}")
+
+
+def as_type(found: Inferred) -> dict[str, JsonValue]:
+    """A type as a settlement keeps it."""
+    return {"annotation": found.annotation, "declarations": list(found.declarations)}
+
+
+def result_types(
+    rows: Sequence[ResultRow],
+    named: Mentions,
+    by_run: Callable[[int], ResultRow | None],
+    known_stubs: dict[int, str],
+) -> ResultTypes:
+    """The stubs of `results` for a script that names these rows.
+
+    Args:
+        rows: the rows, newest first.
+        named: what the script names.
+        by_run: finds a row by its run's number, also beyond the last twenty.
+        known_stubs: stubs that were made before, by run number; new ones are added.
+    """
+    if named.bound:
+        return ANY_RESULTS
+    length = len(rows)
+    at: dict[int, ResultRow] = {
+        position: rows[position] for position in sorted(named.positions) if -length <= position < length
+    }
+    numbered = {number: by_run(number) for number in sorted(named.numbers)}
+    known = {number: row for number, row in numbered.items() if row is not None}
+    last = next((row for row in rows if row.kind != "error"), None) if named.last else None
+    used = {row.number: row for row in [*at.values(), *known.values(), *([last] if last else [])]}
+    for number, row in used.items():
+        if number not in known_stubs:
+            known_stubs[number] = _row_stub(row)
+    stubs = {number: known_stubs[number] for number in sorted(used)}
+    imports = "".join(
+        f"from {module_name(stub)} import EarlierResult{number} as EarlierResult{number}\n"
+        for number, stub in stubs.items()
+    )
+    items = "".join(
+        f"    @overload\n    def __getitem__(self, index: Literal[{position}], /)"
+        f" -> EarlierResult{row.number}: ...\n"
+        for position, row in at.items()
+    )
+    session = _SESSION.format(
+        imports=imports,
+        length=length,
+        items=items,
+        numbers=_by_run(known),
+        last=f"EarlierResult{last.number}" if last else "AnyEarlierResult",
+    )
+    return ResultTypes(
+        session=session,
+        rows=tuple(stubs.values()),
+        length=length,
+        numbers=tuple(row.number for row in rows),
+        unknown=frozenset(number for number, row in numbered.items() if row is None),
+        has_last=any(row.kind != "error" for row in rows),
+    )
+
+
+class TypesOfResults:
+    """Makes the types of `results` for one script after another of a session; a row's stub is made once.
+
+    Args:
+        results: the rows of the session.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._stubs: dict[int, str] = {}
+
+    def of(self, *sources: str) -> tuple[ResultTypes | None, tuple[Earlier, ...] | None]:
+        """The types for a script and its preamble, and the rows for its run; None where they say nothing of them."""
+        named = mentions(*sources)
+        if named is None:
+            return None, None
+        rows = self._results.rows()
+        types = result_types(rows, named, self._results.by_run, self._stubs)
+        return types, tuple(row.earlier() for row in rows)
+
+
+def _by_run(known: Mapping[int, ResultRow]) -> str:
+    general = "    def by_run(self, number: int) -> AnyEarlierResult: ..."
+    if not known:
+        return general
+    special = "".join(
+        f"    @overload\n    def by_run(self, number: Literal[{number}]) -> EarlierResult{number}: ...\n"
+        for number in known
+    )
+    return f"{special}    @overload\n{general}"
+
+
+def _row_stub(row: ResultRow) -> str:
+    number, declared = row.number, list[str]()
+    error = data = load = "None"
+    if row.kind == "data":
+        found = type_of(row.value, number, row.size)
+        declared += found.declarations
+        data = load = found.annotation
+    elif row.kind == "large":
+        kept: Any = row.type or {"annotation": "Any", "declarations": []}
+        declared += cast("list[str]", kept["declarations"])
+        load = kept["annotation"]
+        data = f"TooLargeUse_await_results_by_run_{number}_load"
+    elif row.kind == "error":
+        declared.append(_ERROR.format(number=number))
+        error = f"EarlierError{number}"
+        data = load = f"FailedUse_results_by_run_{number}_error"
+    elif row.kind == "omitted":
+        data = load = f"TheValueOf_run_{number}_is_gone"
+    if not (data == load or data.startswith("TooLarge")) or data.startswith(
+        ("TooLarge", "FailedUse", "TheValue")
+    ):
+        declared.append(f"class {data}: ...\n")
+    row_text = _ROW.format(number=number, kind=row.kind, data=data, error=error, load=load)
+    return "\n".join([_HEAD, *declared, row_text])
