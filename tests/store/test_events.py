@@ -59,6 +59,27 @@ def test_order_filters_and_last(store: Store) -> None:
     assert store.events.sessions() == ["s1", "s2"]
 
 
+@pytest.mark.parametrize("page", [1, 2, 500])
+def test_walking_by_kind_goes_through_all_sessions_of_the_tenant(store: Store, page: int) -> None:
+    kinds = ("run-requested", "run-started")
+    added = [store.append(event(kind, f"s{n % 2}")) for n, kind in enumerate([*kinds, "run-settled", *kinds])]
+    with Store.open(store.root, tenant="other") as other:
+        other.append(event("run-requested"))
+    assert list(store.events.walk(kinds, page=page)) == [it for it in added if it.kind in kinds]
+    assert list(store.events.walk(["nothing"])) == []
+
+
+def test_reading_on_in_the_log_needs_no_sorting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Any]] = []
+    read = store.database.read
+    monkeypatch.setattr(store.database, "read", lambda *query: asked.append(query) or read(*query))
+    store.events.after(5, limit=1)
+    assert list(store.events.walk(["run-requested"])) == []
+    plans = [str(read(f"EXPLAIN QUERY PLAN {sql}", parameters)) for sql, parameters in asked]
+    assert len(plans) == 2
+    assert all("USING INTEGER PRIMARY KEY" in plan and "TEMP B-TREE" not in plan for plan in plans)
+
+
 def test_a_key_makes_an_append_idempotent_in_its_session(store: Store) -> None:
     first = store.append(event(key="k", data={"n": 1}), record=record(1))
     again = store.append(event(key="k", data={"n": 2}), record=record(2))

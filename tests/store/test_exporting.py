@@ -164,6 +164,22 @@ def test_a_script_that_is_not_here_is_told(store: Store) -> None:
     assert done.scripts_missing == (digest(SCRIPT),)
 
 
+def test_scripts_are_found_in_the_events_of_runs(store: Store) -> None:
+    seen = page()
+    sources = [f"{number} + 1" for number in range(4)]
+    answers = [answer([record_id(seen)], [seen], script=digest(source.encode())) for source in sources]
+    store.append(event("run-requested", session="s1", run="r1", data={"source": sources[0]}))
+    store.append(event("run-started", session="s2", run="r2", data={"source": sources[1]}))
+    store.append(event("run-requested", session="s3", run="r3", data={"source": None, "other": sources[2]}))
+    store.append(event("run-started", session="s3", run="r3", data=[sources[3]]))
+    keep(store, seen, *answers, session="answers")
+    out = io.BytesIO()
+    done = export_bundle(store, out.write)
+    assert (done.answers, done.blobs) == (4, 2)
+    assert done.scripts_missing == tuple(sorted(digest(it.encode()) for it in sources[2:]))
+    assert check_bundle(out).holds
+
+
 def test_unknowns_come_with_the_records_that_speak_for_them(store: Store) -> None:
     one, two = keep(store, record(1), record(2))
     keep(store, record(3))

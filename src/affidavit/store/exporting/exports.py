@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import orjson
 
@@ -13,11 +13,17 @@ from affidavit.evidence.canonical import digest
 from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
-from affidavit.store.exporting.selection import Selection, choose
+from affidavit.store.events import StoredEvent
+from affidavit.store.exporting.selection import Selection, choose, to_id, to_raw
 from affidavit.store.exporting.unknowns import Revisions
 from affidavit.store.store import Store
 
 __all__ = ["Exported", "export_bundle"]
+
+_WITH_SOURCE: Final = ("run-requested", "run-started")
+_RAW: Final = 32
+_BLOB: Final = 0
+_NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +81,10 @@ def export_bundle(
     plan = _Plan(store)
     for sealed in chosen.records():
         plan.see(sealed)
+    lost = plan.find_scripts()
     whole = write_bundle(
         write,
-        answers=plan.answers,
+        answers=plan.answers(),
         blobs=plan.contents(),
         missing=sorted(missing),
         records=chosen.records(),
@@ -86,24 +93,29 @@ def export_bundle(
     return Exported(
         whole=whole,
         records=plan.records,
-        answers=len(plan.answers),
-        blobs=len(plan.results) + len(plan.scripts),
+        answers=len(plan.raw_answers) // _RAW,
+        blobs=len(plan.results | plan.scripts.keys()),
         unknown_revisions=len(revisions.chosen()),
         missing=len(missing),
-        scripts_missing=tuple(sorted(plan.lost)),
+        scripts_missing=lost,
     )
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What stands before the records in a bundle, found by looking at each of them once."""
+    """What stands before the records in a bundle, found by looking at each of them once.
+
+    Attributes:
+        raw_answers: their ids in order, 32 bytes each.
+        results: addresses of results that are kept apart.
+        scripts: addresses of scripts, each with the `seq` of an event that has its text, or `_BLOB`.
+    """
 
     store: Store
     records: int = 0
-    answers: list[str] = field(default_factory=list[str])
+    raw_answers: bytearray = field(default_factory=bytearray)
     results: set[str] = field(default_factory=set[str])
-    scripts: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"])
-    lost: set[str] = field(default_factory=set[str])
+    scripts: dict[str, int] = field(default_factory=dict[str, int])
 
     def see(self, sealed: Sealed) -> None:
         self.records += 1
@@ -113,34 +125,41 @@ class _Plan:
             self.results.add(blob["digest"])
         if shape["kind"] == "derivation":
             if shape["operation"] == ANSWER:
-                self.answers.append(sealed.id)
-            self._script(sealed.id, shape["script"])
+                self.raw_answers += to_raw(sealed.id)
+            address = shape["script"]
+            if address is not None and address not in self.scripts:
+                self.scripts[address] = _BLOB if self.store.blobs.has(address) else _NOWHERE
+
+    def find_scripts(self) -> tuple[str, ...]:
+        """Look through the runs, once, for the texts of scripts that are not blobs; those that are nowhere, sorted."""
+        wanted = {address for address, seq in self.scripts.items() if seq == _NOWHERE}
+        for event in self.store.events.walk(_WITH_SOURCE) if wanted else ():
+            address = digest(_source(event))
+            if address in wanted:
+                self.scripts[address] = event.seq
+                wanted.discard(address)
+                if not wanted:
+                    break
+        for address in wanted:
+            del self.scripts[address]
+        return tuple(sorted(wanted))
+
+    def answers(self) -> Iterator[str]:
+        for start in range(0, len(self.raw_answers), _RAW):
+            yield to_id(bytes(self.raw_answers[start : start + _RAW]))
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
-        for address in sorted(self.results | set(self.scripts)):
-            text = self.scripts.get(address)
-            yield address, self.store.blobs.get(address) if text is None else text
-
-    def _script(self, evidence_id: str, address: str | None) -> None:
-        if address is None or address in self.scripts:
-            return
-        if self.store.blobs.has(address):
-            self.scripts[address] = None
-            return
-        for text in _sources(self.store, evidence_id):
-            if digest(text) == address:
-                self.scripts[address] = text
-                self.lost.discard(address)
-                return
-        self.lost.add(address)
+        for address in sorted(self.results | self.scripts.keys()):
+            seq = self.scripts.get(address, _BLOB)
+            if seq == _BLOB:
+                yield address, self.store.blobs.get(address)
+            else:
+                [event] = self.store.events.after(seq - 1, limit=1)
+                yield address, _source(event)
 
 
-def _sources(store: Store, evidence_id: str) -> Iterator[bytes]:
-    """The scripts of the runs that recorded this, as they were given and as they were run."""
-    for run in {event.run for event in store.events.of_record(evidence_id) if event.run is not None}:
-        for event in store.events.of_run(run):
-            source: Any = None
-            if event.kind in ("run-requested", "run-started"):
-                source = cast("dict[str, Any]", event.data).get("source")
-            if isinstance(source, str):
-                yield source.encode("utf-8", "surrogatepass")
+def _source(event: StoredEvent) -> bytes:
+    """The script of a run, as it was given or as it was run; empty where the event has none."""
+    data: Any = event.data
+    source: Any = cast("dict[str, Any]", data).get("source") if isinstance(data, dict) else None
+    return source.encode("utf-8", "surrogatepass") if isinstance(source, str) else b""

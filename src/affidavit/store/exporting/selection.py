@@ -164,12 +164,14 @@ def to_id(raw: bytes) -> str:
 
 
 def _look_at_all(chosen: Chosen) -> None:
-    """Find what records refer to and the workspace does not have."""
-    seen: set[bytes] = set()
+    """Find what records refer to and the workspace does not have; memory is bounded."""
+    seen: set[str] = set()
     for batch in batches(chosen.records()):
-        parents = {to_raw(parent) for sealed in batch for parent in parents_of(sealed)} - seen
+        parents = {parent for sealed in batch for parent in parents_of(sealed)} - seen
+        chosen.add(parents)
+        if len(seen) > _MANY:
+            seen.clear()  # a few are looked up again
         seen |= parents
-        chosen.add(map(to_id, parents))
 
 
 def _filtered(store: Store, selection: Selection) -> list[str]:
