@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 class Comparison:
     """Two things measured in the same rounds.
 
-    `goal` bounds the ratio of the medians from above; None is information without a goal. `unit` is `ms`, `s`, `MB` or
-    `B`; the numbers are in seconds or bytes.
+    `goal` bounds the ratio of the medians from above; None is information without a goal. `unit` is `ms`, `s`, `MB`,
+    `B` or `/s`; the numbers are in seconds or bytes. Under `/s` they are seconds each and shown as how many a second.
     """
 
     what: str
@@ -87,6 +87,8 @@ def _cells(one: Comparison) -> tuple[str, ...]:
 
 
 def _amount(values: Sequence[float], unit: str) -> str:
+    if unit == "/s":
+        return f"{1 / statistics.median(values):,.0f} /s ({1 / min(values):,.0f})"
     scale = _SCALES[unit]
     median, least = statistics.median(values) * scale, min(values) * scale
     shown = f"{median:,.0f}" if unit == "B" else f"{median:,.4g}"
