@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from affidavit.errors import CODES, AffidavitError, FailedError, NotFoundError, RefusedError, UsageError
 from affidavit.evidence import values
 from affidavit.interfaces.cli.arguments import read_pairs, read_value
-from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.mounts import progress_on_stderr
 from affidavit.interfaces.cli.output import Common, emit, say
+from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.interfaces.cli.show import value_text
 from affidavit.namespaces.describe import describe as describe_namespace
 from affidavit.policy import parse_grant

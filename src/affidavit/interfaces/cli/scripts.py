@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from affidavit.interfaces.cli.arguments import read_pairs, read_source
-from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.mounts import progress_on_stderr
 from affidavit.interfaces.cli.output import Common, emit, say
+from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
 from affidavit.policy import parse_grant
 from affidavit.runtime.program import Limits

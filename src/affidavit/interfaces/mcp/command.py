@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from affidavit.errors import FailedError
-from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.output import Common
+from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.policy import parse_grant
 from affidavit.runtime.program import Limits
 

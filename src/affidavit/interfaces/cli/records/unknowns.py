@@ -14,8 +14,8 @@ from cyclopts import Parameter
 from affidavit.errors import UsageError
 from affidavit.evidence.record import Authority, Confidence, JsonValue
 from affidavit.evidence.unknowns import Resolution, Severity, Status, UnknownRevision, unknown_id
-from affidavit.interfaces.cli.journal import Journalling
 from affidavit.interfaces.cli.output import Common, emit, lines, say
+from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.runtime.unknowns import shown
 from affidavit.store import Store
 from affidavit.store.unknowns import Entry, Unknowns
