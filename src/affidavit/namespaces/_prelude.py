@@ -198,8 +198,8 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed Group CallInfo PreambleInfo SessionVerbs UnknownInfo UnknownRelation Df Error Source CoverageDict "
-    "PageInfo LimitationDict Page Count results df"
+    "TypeVar overload TypedDict Found Missed Group CallInfo PreambleInfo SessionVerbs UnknownInfo UnknownRelation "
+    "Df Error Source CoverageDict PageInfo LimitationDict Page Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())
 """Every name of the head that a declaration or class may not take."""
