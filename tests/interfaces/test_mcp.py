@@ -90,6 +90,16 @@ async def test_a_conversation_of_scripts(root: Path, mode: str) -> None:
         assert same["value"] == "lib/settings.js"
 
 
+def test_the_next_script_finds_the_value_of_the_last_by_the_expression_that_was_told(server: Raw) -> None:
+    for code, expression in (
+        ("[1, 2, 3]", "results[0].data"),
+        ("list(range(9000))", "await results[0].load()"),
+    ):
+        answer = server.call("run", code=code)
+        assert f"the next script has it as {expression}" in answer.text
+        assert server.run(f"({expression})[2]")["value"] == answer.document["value"][2]
+
+
 async def test_a_session_is_resumed_by_its_id(root: Path) -> None:
     async with connect(root, "--mount", APP, "--session", "s-1") as agent:
         first = await agent.run("len((await df.db.app.files.page()).rows)")

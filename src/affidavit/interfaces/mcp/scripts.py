@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import orjson
+
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.interfaces.mcp.preview import Preview, preview, size_of
 from affidavit.interfaces.mcp.reply import Reply, call_text, clipped, json_text
+from affidavit.runtime.results import INLINE_BYTES
 from affidavit.runtime.run import Run
 from affidavit.runtime.typecheck import Verdict
 
@@ -49,6 +52,10 @@ def ran(run: Run) -> Reply:
     lines += [f"note: {note}" for note in run.notes[:_NOTES]]
     lines += _findings(run.diagnostics)
     lines += _value_lines(run, seen, document["value_bytes"])
+    if run.has_value:
+        large = len(orjson.dumps(run.value)) > INLINE_BYTES
+        whole = "await results[0].load()" if large else "results[0].data"
+        lines.append(f"the next script has it as {whole}, any later one by results.by_run({run.number})")
     if run.answer is not None:
         lines.append(f"answer: {json_text(answer.value)}")
         lines += [_cut_line(run.run_id, "answer", cut.pointer) for cut in answer.cuts[:1]]

@@ -251,7 +251,8 @@ Run a Python script against the typed namespaces of `df`; every call that it mak
     [row["path"] for row in page.rows]
 Do filtering, loops and arithmetic in the script, and return what is needed only. The script is checked first: one that
 is proven wrong is rejected with the line and a suggestion, and nothing of it ran. It reaches no files, network or
-processes but through `df`. Each script starts afresh: names of earlier ones do not carry over. State a conclusion with
+processes but through `df`. Each script starts afresh, but for `results`: results[0] is
+the newest earlier script, results[0].data its value (await results[0].load() where it is large). State a conclusion by
     df.answer(status="answered", value=..., evidence=[page.evidence_id], derivation="how it follows")
 Do not guess names of operations: `search` and `describe` tell them."""
 _SEARCH_WORDS = """\
