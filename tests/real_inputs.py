@@ -229,14 +229,14 @@ def node_command(script: str) -> tuple[str, ...]:
     return ("node", "--stack-size=4000", "--max-old-space-size=4096", str(_ORACLES / script))
 
 
-def oracle_answers(files: Sequence[tuple[str, Path]]) -> list[dict[str, Any]]:
-    """What `references.mjs` says of these (language, file) pairs.
+def oracle_answers(files: Sequence[tuple[str, Path]], script: str = "references.mjs") -> list[dict[str, Any]]:
+    """What a program of `oracles/` says of these (language, file) pairs.
 
     Answers are kept in the cache under the digests of the program, its modules and the files, because the oracle needs
     a minute for what the product reads in seconds.
     """
     modules = oracle_modules().name
-    mark = hashlib.sha256((_ORACLES / "references.mjs").read_bytes() + modules.encode())
+    mark = hashlib.sha256((_ORACLES / script).read_bytes() + modules.encode())
     for language, path in files:
         mark.update(f"{language} {_sha256(path)}\n".encode())
     target = cache_root() / "answers" / f"{mark.hexdigest()}.json"
@@ -246,7 +246,7 @@ def oracle_answers(files: Sequence[tuple[str, Path]]) -> list[dict[str, Any]]:
                 {"id": number, "language": language, "path": str(path)}
                 for number, (language, path) in enumerate(files)
             ]
-            answers = node("references.mjs", requests)
+            answers = node(script, requests)
             target.parent.mkdir(parents=True, exist_ok=True)
             with _scratch() as scratch:
                 (scratch / target.name).write_text(json.dumps(answers))
@@ -257,7 +257,7 @@ def oracle_answers(files: Sequence[tuple[str, Path]]) -> list[dict[str, Any]]:
 
 
 def source_request(number: int, language: str, source: bytes) -> dict[str, Any]:
-    """A request to `references.mjs` for a text instead of a file."""
+    """A request to `references.mjs` or `exports.mjs` for a text instead of a file."""
     return {"id": number, "language": language, "source": base64.b64encode(source).decode()}
 
 

@@ -341,10 +341,10 @@ class _Extraction:
 
 def _together(names: Iterable[Asked]) -> tuple[Asked, ...]:
     """One entry for each name."""
-    bindings: dict[str, tuple[str, ...]] = {}
+    bindings: dict[str, list[str]] = {}
     for name, bound in names:
-        bindings[name] = bindings.get(name, ()) + bound
-    return tuple(bindings.items())
+        bindings.setdefault(name, []).extend(bound)
+    return tuple((name, tuple(bound)) for name, bound in bindings.items())
 
 
 def _is_member_of_module(leaf: Frame, data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from tree_sitter import Node
@@ -31,6 +32,10 @@ _NAME_HELPERS: Final = frozenset({"__export", "_export"})
 _BARE_HELPERS: Final = tuple(
     (name, name.encode() + b"(") for name in ("__export", "__exportStar", "_exportStar")
 )
+_LONGEST_CHAIN: Final = 32
+"""Assignments in one, `a = b = c`, that are looked through."""
+_MOST_LOOPS: Final = 16
+"""Loops and calls around an assignment among which the one that goes over its keys is looked for."""
 _COPIES: Final = frozenset({"__toCommonJS"})
 _WRAPPERS: Final = frozenset(
     {"__importStar", "__toESM", "_interopNamespace", "_interopRequireWildcard", "_interop_require_wildcard"}
@@ -50,6 +55,7 @@ class CommonJs:
         self._seen: set[int] = set()
         self._requires: frozenset[int] | None = None
         self._aliases: set[int] = set()
+        self._variables: dict[str, dict[int, Variable]] = {}
         self._values: list[tuple[Node, Frame]] = []
 
     def read(self) -> None:
@@ -79,20 +85,21 @@ class CommonJs:
         if assignment is None or assignment.type != "assignment_expression":
             return False
         right = operand(assignment.node.child_by_field_name("right"))
-        while right is not None:
-            if self._is_module_exports(right):
+        outer: Frame | None = _outwards(assignment)
+        for _ in range(_LONGEST_CHAIN):
+            if self._is_module_exports(right) or self._is_assigned_module(right):
                 return True
-            if right.type != "assignment_expression":
-                break
-            if self._is_module_exports(right.child_by_field_name("left")):
+            if outer is not None and self._is_assigned_module(outer.node):
                 return True
-            right = operand(right.child_by_field_name("right"))
-        outer = _outwards(assignment)
-        while outer is not None and outer.type == "assignment_expression":
-            if self._is_module_exports(outer.node.child_by_field_name("left")):
-                return True
-            outer = _outwards(outer)
+            is_chain = right is not None and right.type == "assignment_expression"
+            right = operand(right.child_by_field_name("right")) if right is not None and is_chain else None
+            outer = _outwards(outer) if outer is not None and outer.type == "assignment_expression" else None
         return False
+
+    def _is_assigned_module(self, node: Node | None) -> bool:
+        if node is None or node.type != "assignment_expression":
+            return False
+        return self._is_module_exports(node.child_by_field_name("left"))
 
     def _is_module_exports(self, node: Node | None) -> bool:
         node = operand(node)
@@ -139,20 +146,22 @@ class CommonJs:
 
     def _alias(self, target: Node | None) -> None:
         """A variable or parameter holds the exports object."""
-        if target is not None and target.type == "identifier":
-            variable = self._names.use(spelling(target, self._reader.data)).declared_at(target.start_byte)
-            if variable is not None and _is_constant(variable):
-                self._queue += variable.reads
-                self._aliases.update(frame.start for frame in variable.reads)
+        variable = self._variable(target)
+        if variable is not None:
+            self._queue += variable.reads
+            self._aliases.update(frame.start for frame in variable.reads)
 
-    def _read_of(self, node: Node | None) -> Variable | None:
-        """The variable that an identifier means, if it only ever holds what it is declared with."""
+    def _variable(self, node: Node | None) -> Variable | None:
+        """The variable that an identifier declares or reads, if it only ever holds what it is declared with."""
         if node is None or node.type != "identifier":
             return None
-        for variable in self._names.use(spelling(node, self._reader.data)).bound:
-            if any(frame.start == node.start_byte for frame in variable.reads):
-                return variable if _is_constant(variable) else None
-        return None
+        name = spelling(node, self._reader.data)
+        if name not in self._variables:
+            constants = [each for each in self._names.use(name).bound if _is_constant(each)]
+            self._variables[name] = {
+                frame.start: each for each in constants for frame in (*each.declarations, *each.reads)
+            }
+        return self._variables[name].get(node.start_byte)
 
     # what is done to it
 
@@ -195,7 +204,7 @@ class CommonJs:
         elif value.type == "object":
             self._keys(value)
         elif (
-            copied := self._read_of(_unwrapped(value, self._reader, _COPIES))
+            copied := self._variable(_unwrapped(value, self._reader, _COPIES))
         ) and value.type != "identifier":
             # The names that are defined on a variable are those of its copy.
             self._queue += copied.reads
@@ -283,7 +292,7 @@ class CommonJs:
 
     def _copied(self, inside: Frame, key: str) -> None:
         """A loop sets the property that a variable names: does it go over the keys of a required module?"""
-        for loop in _ancestors(inside):
+        for loop in islice(filter(_is_loop, _ancestors(inside)), _MOST_LOOPS):
             variable, keys = self._loop(loop)
             if self._identifier(variable) == key:
                 held = self._held_module(keys)
@@ -307,7 +316,7 @@ class CommonJs:
 
     def _held_module(self, node: Node | None) -> str | None:
         """The module that a variable holds, required by its declaration."""
-        variable = self._read_of(node)
+        variable = self._variable(node)
         declared = None if variable is None else variable.declarations[0].parent
         if declared is None or declared.type != "variable_declarator":
             return None
@@ -351,6 +360,10 @@ def _outwards(frame: Frame) -> Frame | None:
     while parent is not None and parent.is_in(_TRANSPARENT):
         parent = parent.parent
     return parent
+
+
+def _is_loop(frame: Frame) -> bool:
+    return frame.type in {"for_in_statement", "call_expression"}
 
 
 def _ancestors(frame: Frame) -> Iterator[Frame]:
