@@ -28,11 +28,8 @@ ANY_RESULTS: Final = ResultTypes(session="from typing import Any\n\nresults: Any
 
 _HEAD: Final = """\
 from typing import Any, Literal, NotRequired, TypedDict
-import builtins as _builtins
-import datetime as _datetime
-import decimal as _decimal
-import uuid as _uuid
 """
+_MODULES: Final = ("datetime", "decimal", "uuid")
 _ERROR: Final = """\
 class EarlierError{number}(TypedDict):
     code: str
@@ -285,4 +282,7 @@ def _row_stub(row: ResultRow) -> str:
     ):
         declared.append(f"class {data}: ...\n")
     row_text = _ROW.format(number=number, kind=row.kind, data=data, error=error, load=load)
-    return "\n".join([_HEAD, *declared, row_text])
+    text = "\n".join([*declared, row_text])
+    # Only what is used: the checker reads each of these modules when it first meets it.
+    imports = "".join(f"import {name} as _{name}\n" for name in _MODULES if f"_{name}." in text)
+    return f"{_HEAD}{imports}\n{text}"

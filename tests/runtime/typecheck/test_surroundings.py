@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.result_types import as_type, mentions, result_types, type_of
 from affidavit.runtime.results import ResultRow
 from affidavit.runtime.typecheck import Checker, Verdict
 from affidavit.runtime.typecheck.surroundings import Surroundings
 
-ROWS_VALUE = [{"id": 1, "name": "a", "tags": ["x"]}, {"id": 2, "name": None, "tags": []}]
+ROWS_VALUE: JsonValue = [{"id": 1, "name": "a", "tags": ["x"]}, {"id": 2, "name": None, "tags": []}]
 ROWS: tuple[ResultRow, ...] = (
     ResultRow(number=9, run_id="r9", kind="data", value={"counts": {"a": 1}, "names": ["x"], "best": None}),
     ResultRow(number=7, run_id="r7", kind="large", size=20_000, type=as_type(type_of(ROWS_VALUE, 7, 100))),
