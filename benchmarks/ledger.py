@@ -66,6 +66,6 @@ def measure() -> list[Section]:
         f"The bundle has {size / 1e6:,.0f} MB and took {seconds:.0f} s.",
         "Memory is the sum of PSS over the process tree, sampled every 50 ms. Every tenth record is an answer that",
         "rests on the nine before it and names a script of its own.",
-        f"Each process gets {len(built['ids']):,} records once, in random order; what the system has cached is not dropped.",
+        f"Each process gets {len(built['ids']):,} records once, in random order; the system's cache is warm.",
     ]
     return [section]

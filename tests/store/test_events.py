@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,12 @@ def test_walking_by_kind_goes_through_all_sessions_of_the_tenant(store: Store, p
 def test_reading_on_in_the_log_needs_no_sorting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, Any]] = []
     read = store.database.read
-    monkeypatch.setattr(store.database, "read", lambda *query: asked.append(query) or read(*query))
+
+    def asking(sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        asked.append((sql, parameters))
+        return read(sql, parameters)
+
+    monkeypatch.setattr(store.database, "read", asking)
     store.events.after(5, limit=1)
     assert list(store.events.walk(["run-requested"])) == []
     plans = [str(read(f"EXPLAIN QUERY PLAN {sql}", parameters)) for sql, parameters in asked]

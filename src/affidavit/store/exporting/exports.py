@@ -14,7 +14,7 @@ from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
 from affidavit.store.events import StoredEvent
-from affidavit.store.exporting.selection import Selection, choose, to_id, to_raw
+from affidavit.store.exporting.selection import Selection, batches, choose, to_id, to_raw
 from affidavit.store.exporting.unknowns import Revisions
 from affidavit.store.store import Store
 
@@ -77,10 +77,10 @@ def export_bundle(
     revisions = Revisions.of(store)
     while revisions.take(chosen):
         chosen.add(revisions.records())
-    missing = chosen.missing | revisions.strangers()
     plan = _Plan(store)
-    for sealed in chosen.records():
-        plan.see(sealed)
+    for batch in batches(chosen.records()):
+        chosen.see_parents({parent for sealed in batch for parent in plan.see(sealed)})
+    missing = chosen.missing | revisions.strangers()
     lost = plan.find_scripts()
     whole = write_bundle(
         write,
@@ -117,7 +117,8 @@ class _Plan:
     results: set[str] = field(default_factory=set[str])
     scripts: dict[str, int] = field(default_factory=dict[str, int])
 
-    def see(self, sealed: Sealed) -> None:
+    def see(self, sealed: Sealed) -> list[str]:
+        """Take note of a record; the ids that it rests on."""
         self.records += 1
         shape: dict[str, Any] = orjson.loads(sealed.body)
         blob = shape["outcome"].get("blob")
@@ -129,6 +130,7 @@ class _Plan:
             address = shape["script"]
             if address is not None and address not in self.scripts:
                 self.scripts[address] = _BLOB if self.store.blobs.has(address) else _NOWHERE
+        return shape["parents"]
 
     def find_scripts(self) -> tuple[str, ...]:
         """Look through the runs, once, for the texts of scripts that are not blobs; those that are nowhere, sorted."""

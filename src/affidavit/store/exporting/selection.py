@@ -66,6 +66,7 @@ class Chosen:
     raw: set[bytes] | None
     up_to: int
     missing: set[str] = field(default_factory=set[str])
+    _found: set[str] = field(default_factory=set[str])
 
     def __contains__(self, evidence_id: str) -> bool:
         return self.raw is None or to_raw(evidence_id) in self.raw
@@ -102,13 +103,24 @@ class Chosen:
                     rest |= {to_raw(parent) for parent in parents_of(sealed)}
             waiting = rest - self.raw - {to_raw(it) for it in self.missing}
 
+    def see_parents(self, parents: set[str]) -> None:
+        """Note which of these ids that chosen records rest on are missing, where that is not known by `add` yet."""
+        if self.raw is None:
+            self._look_for(parents)
+
     def _look_for(self, ids: Iterable[str]) -> None:
-        for batch in batches(set(ids) - self.missing):
-            self.missing |= set(batch) - self.evidence.has(batch)
+        for batch in batches(set(ids) - self.missing - self._found):
+            found = self.evidence.has(batch)
+            self.missing |= set(batch) - found
+            if len(self._found) > _MANY:
+                self._found.clear()  # bounded memory; a few are looked up again
+            self._found |= found
 
 
 def choose(store: Store, selection: Selection) -> Chosen:
     """The records that a selection names, and everything that they rest on.
+
+    Where everything is chosen, what is missing is known only after `Chosen.see_parents` was told of all parents.
 
     Raises:
         NotFoundError: `evidence-not-found`: an id is not here; `session-not-found`; `item-not-found`:
@@ -120,7 +132,6 @@ def choose(store: Store, selection: Selection) -> Chosen:
     up_to = evidence.newest()
     chosen = Chosen(evidence, None if selection.everything else set(), up_to)
     if selection.everything:
-        _look_at_all(chosen)
         return chosen
     wanted = [evidence.resolve(name) for name in (*selection.ids, *selection.answers)]
     for name, found in zip(selection.answers, wanted[len(selection.ids) :], strict=True):
@@ -161,17 +172,6 @@ def to_raw(evidence_id: str) -> bytes:
 def to_id(raw: bytes) -> str:
     """The id of `to_raw`."""
     return f"ev1_{raw.hex()}"
-
-
-def _look_at_all(chosen: Chosen) -> None:
-    """Find what records refer to and the workspace does not have; memory is bounded."""
-    seen: set[str] = set()
-    for batch in batches(chosen.records()):
-        parents = {parent for sealed in batch for parent in parents_of(sealed)} - seen
-        chosen.add(parents)
-        if len(seen) > _MANY:
-            seen.clear()  # a few are looked up again
-        seen |= parents
 
 
 def _filtered(store: Store, selection: Selection) -> list[str]:
