@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -136,7 +139,8 @@ class Workspace:
             return mounted
         path = Path(uri).absolute()
         known = [_place(mounted) for mounted in self.mounts(session) if mounted.artifact]
-        analysed = self._datasets.analyse(path, known=known, progress=progress or _silent)
+        with _interruptible():
+            analysed = self._datasets.analyse(path, known=known, progress=progress or _silent)
         mounted = Mounted(
             name=name,
             kind=analysed.analyzer.name,
@@ -341,6 +345,23 @@ class Workspace:
     ) -> None:
         event = Event(kind=kind, session=session, at=time.time(), data=dict(data), key=key)
         self.store.append(event, record=record)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C stop long work at once also inside an event loop, whose own handler would wait for the next await."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before in (signal.SIG_IGN, None):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _silent(done: int, total: int, what: str) -> None:

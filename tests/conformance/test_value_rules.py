@@ -75,10 +75,13 @@ def test_scripts_without_a_value(bench: Bench, script: str) -> None:
     assert (outcome.reason, outcome.has_value, outcome.value) == ("finished", False, None)
 
 
+KEYS = ("int at $ became a text key", "float at $ became a text key", "NoneType at $ became a text key")
 _SOFTENED: list[tuple[str, Any, tuple[str, ...]]] = [
     ("(1, 2)", [1, 2], ("tuple at $ became a list",)),
     ("{'a': (1,)}", {"a": [1]}, ("tuple at $.a became a list",)),
     ("{3, 1, 2}", [1, 2, 3], ("set at $ became a sorted list",)),
+    ("{1: 'a', 2.5: 'b', None: 'c'}", {"1": "a", "2.5": "b", "null": "c"}, KEYS),
+    ("{'k': {7: 1}}", {"k": {"7": 1}}, ("int at $.k became a text key",)),
     ("frozenset('ba')", ["a", "b"], ("frozenset at $ became a sorted list",)),
     (
         "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n    y: list\nP(1, [(2,)])",
@@ -111,8 +114,8 @@ def test_ordinary_results_are_made_to_fit_and_say_so(
         ("lambda: 1", "$"),
         ("[print]", "$[0]"),
         ("{'a': [object_of_ours]}", "$.a[0]"),
-        ("{1: 2}", "$"),
-        ("{'k': {None: 1}}", "$.k"),
+        ("{(1, 2): 2}", "$"),
+        ("{'k': {1: 'one', '1': 'text'}}", "$.k"),
         ("df.tool", "$"),
         ("[range(3)]", "$[0]"),
         ("iter([1])", "$"),

@@ -2,14 +2,17 @@
 
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from affidavit.interfaces.cli import COMMANDS, run
+from affidavit.store import Store
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 APP = f"app={EXAMPLES / 'small_app'}"
@@ -142,6 +145,30 @@ def test_a_refused_effect_exits_with_five(cli: Cli, script: Path, tools: str) ->
     assert (code, document) == (0, "hello Ann ")
     script.write_text("await df.tool.t.greet(name='Ann', times=2)")
     assert cli.json("run", str(script), "--mount", tools, "--calls", "0")[0] == 5
+
+
+def test_a_foreign_text_cannot_reach_the_terminals_controls(cli: Cli, script: Path) -> None:
+    script.write_text("text = chr(27) + '[31mred' + chr(7)\nprint(text)\nraise ValueError(text)")
+    code, out, err = cli("run", str(script))
+    assert code == 1
+    assert "\\x1b[31mred" in out
+    assert "\x1b" not in out + err
+    assert "\x07" not in out + err
+
+
+def test_an_interrupted_command_says_so(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("await df.db.app.files.count()\nimport time\ntime.sleep(60)")
+    root = str(tmp_path / "workspace")
+    words = ["run", str(tmp_path / "slow.py"), "--mount", APP, "--workspace", root, "--json"]
+    process = subprocess.Popen([sys.executable, "-m", "affidavit", *words], stdout=subprocess.PIPE, text=True)
+    with Store.open(Path(root)) as store:
+        while not any(event.kind == "call-recorded" for event in store.events.after(0)):
+            assert process.poll() is None
+            time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    assert process.returncode == 130
+    assert json.loads(out)["error"]["code"] == "interrupted"
 
 
 def test_call_shows_the_result_and_records_it(cli: Cli) -> None:

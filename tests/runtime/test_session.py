@@ -102,6 +102,31 @@ async def test_an_operation_that_is_not_awaited_does_not_run(session: Session) -
     assert run.error["line"] == 1
 
 
+@pytest.mark.parametrize("engine", ["cpython", "monty"])
+async def test_an_answer_may_hold_what_a_value_may(session: Session, engine: str) -> None:
+    source = "pairs = [('a', 1)]\ndf.answer(status='answered', value={1: pairs}, evidence=[])"
+    run = await session.run(source, engine=engine)
+    assert run.status == "succeeded", run.error
+    assert run.answer is not None
+    assert run.answer["value"] == {"1": [["a", 1]]}
+
+
+@pytest.mark.parametrize("name", ["df", "class", "two words", ""])
+async def test_an_input_needs_a_name_that_scripts_can_read(session: Session, name: str) -> None:
+    with pytest.raises(AffidavitError) as refused:
+        await session.run("1", inputs={name: 1})
+    assert refused.value.code == "arguments-invalid"
+
+
+@pytest.mark.parametrize(
+    "bound", [{"wall_seconds": 0}, {"cpu_seconds": -1.0}, {"memory_bytes": 1}, {"calls": -1}]
+)
+def test_limits_that_bound_nothing_are_refused(bound: dict[str, Any]) -> None:
+    with pytest.raises(AffidavitError) as refused:
+        Limits(**bound)
+    assert refused.value.exit_code == 2
+
+
 async def test_a_timed_out_run_keeps_what_it_did(session: Session) -> None:
     source = "print('before')\nawait df.tool.t.ok(n=1)\nwhile True: pass"
     run = await session.run(source, limits=Limits(wall_seconds=1.0))

@@ -11,14 +11,17 @@ __all__ = ["soften"]
 
 _MAX_DEPTH: Final = 100
 _WIDE: Final = 1 << 20  # values on one level after which the quick look gives up
+_KEYS: Final = frozenset({int, float, bool, type(None)})
+_WORDS: Final = {None: "null", True: "true", False: "false"}
 _SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
 
 
 def soften(value: Any) -> tuple[Any, list[str]]:
     """Convert what scripts commonly return and records do not hold; everything else is left unchanged.
 
-    Tuples become lists, sets sorted lists, dataclass instances dicts, enum members their values, and subclasses of
-    dict, list, str, int, float and bytes (`Counter`, `defaultdict`) their base type.
+    Tuples become lists, sets sorted lists, dataclass instances dicts, enum members their values, subclasses of dict,
+    list, str, int, float and bytes (`Counter`, `defaultdict`) their base type, and keys that are numbers, booleans or
+    None their JSON text.
 
     Returns:
         The value (itself, when nothing had to change) and one note per converted type, naming the first place:
@@ -126,8 +129,19 @@ class _Softener:
     def mapping(self, pairs: list[tuple[Any, Any]], room: int) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
         for key, item in pairs:
-            out[str.__str__(key) if isinstance(key, str) else key] = self.below(key, item, room)
+            out[self.key(key)] = self.below(key, item, room)
+        if len(out) < len(pairs):  # 1 and "1" are two keys: rather refused by `encode` than one of them lost
+            return dict(pairs)
         return out
+
+    def key(self, key: Any) -> Any:
+        """A key as JSON writes it: text stays, numbers, booleans and None become their text."""
+        if isinstance(key, str):
+            return str.__str__(key)
+        if type(key) not in _KEYS:
+            return key
+        self.note(key, "text key")
+        return _WORDS[key] if key is None or isinstance(key, bool) else repr(key)
 
     def items(self, values: list[Any], room: int) -> list[Any]:
         return [self.below(index, item, room) for index, item in enumerate(values)]

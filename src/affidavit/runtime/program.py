@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias
 
+from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 
 __all__ = [
@@ -25,6 +26,10 @@ __all__ = [
 ]
 
 
+MIN_MEMORY = 16 << 20
+"""Less than this holds no interpreter with its libraries."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds that are enforced from outside the script (design rule 16). Seconds and bytes."""
@@ -36,6 +41,25 @@ class Limits:
     calls: int = 10_000
     argument_bytes: int = 1 << 20
     result_bytes: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot bound anything.
+
+        Raises:
+            UsageError: `limit-invalid`.
+        """
+        for bound in fields(self):
+            value = getattr(self, bound.name)
+            least = MIN_MEMORY if bound.name == "memory_bytes" else 0
+            if not least <= value < float("inf") or (
+                value == 0 and bound.name not in ("calls", "output_bytes")
+            ):
+                raise UsageError(
+                    "limit-invalid",
+                    f"{bound.name} of {value} bounds nothing that could run",
+                    hint=f"at least {least}" if least else "a positive number",
+                    details={"path": bound.name},
+                )
 
 
 RESULTS: Final = "results"

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from affidavit.errors import NotFoundError, RejectedError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.engine import Choice, Refusal
 from affidavit.runtime.ledger import CallEntry
+from affidavit.runtime.program import RunOutcome
 from affidavit.store import StoredEvent
 
-__all__ = ["Run", "RunStatus", "RunView", "runs_of"]
+__all__ = [
+    "Run",
+    "RunStatus",
+    "RunView",
+    "refused",
+    "rejection",
+    "resolve_run",
+    "runs_of",
+    "script_error",
+    "unsupported",
+]
 
 RunStatus: TypeAlias = Literal["succeeded", "failed", "rejected", "timed-out", "cancelled", "orphaned"]
 
@@ -151,3 +164,72 @@ class _Parts:
             started=tuple(self.open.values()),
             calls=tuple(self.calls),
         )
+
+
+def rejection(run: Run) -> dict[str, JsonValue]:
+    """The error of a run that the check refused: its first blocking finding."""
+    blocking = [diagnostic for diagnostic in run.diagnostics if diagnostic["blocking"]]
+    first = blocking[0]
+    code = "script-syntax" if first["rule"] == "syntax" else "script-rejected"
+    error = RejectedError(
+        code,
+        f"line {first['line']}: {first['message']}",
+        hint=f"did you mean {first['suggestion']}?" if first.get("suggestion") else "correct it; nothing ran",
+        details={"findings": len(blocking)},
+    )
+    return error.as_json() | {"line": first["line"], "column": first["column"]}
+
+
+def refused(choice: Choice, refusal: Refusal) -> dict[str, JsonValue]:
+    """A construct that the engine cannot run, as a finding."""
+    return {
+        "line": refusal.line,
+        "column": refusal.column,
+        "rule": f"{choice.engine.name}:{refusal.construct}",
+        "message": refusal.message,
+        "blocking": True,
+        "suggestion": "use --engine cpython",
+    }
+
+
+def unsupported(choice: Choice, first: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The error of a run that the engine refused."""
+    error = RejectedError(
+        "engine-unsupported",
+        f"line {first['line']}: {choice.engine.name} cannot run this as Python means it: {first['message']}",
+        hint="use --engine cpython, or write it without that construct; nothing ran",
+    )
+    return error.as_json() | {"line": first["line"], "column": first["column"]}
+
+
+def script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
+    """The error that a script ended with, or None."""
+    if outcome.error is None:
+        return None
+    error = outcome.error
+    return {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "retryable": False,
+        "details": dict(error.details),
+        "type": error.type,
+        "line": error.line,
+        "column": error.column,
+        "traceback": error.traceback,
+    }
+
+
+def resolve_run(views: Sequence[RunView], name: str) -> RunView:
+    """Find a run by id, unique prefix of it, or number.
+
+    Raises:
+        NotFoundError: `run-not-found`.
+    """
+    found = [view for view in views if view.run_id.startswith(name) or name == str(view.number)]
+    if len(found) != 1:
+        problem = "is ambiguous" if found else "is not in this session"
+        raise NotFoundError(
+            "run-not-found", f"run {name!r} {problem}", hint="`affidavit session show` lists its runs"
+        )
+    return found[0]

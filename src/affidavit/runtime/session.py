@@ -13,13 +13,14 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 from filelock import FileLock, Timeout
 
-from affidavit.errors import FailedError, NotFoundError, RejectedError
+from affidavit.errors import FailedError, NotFoundError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.identity import Sealed, seal
 from affidavit.evidence.record import JsonValue, Producer, Record, Unfinished
@@ -45,14 +46,25 @@ from affidavit.runtime.program import (
 from affidavit.runtime.repair import repair
 from affidavit.runtime.result_types import TypesOfResults, as_type, type_of
 from affidavit.runtime.results import INLINE_BYTES, ResultRow, Results
-from affidavit.runtime.run import Run, RunStatus, RunView, runs_of
+from affidavit.runtime.run import (
+    Run,
+    RunStatus,
+    RunView,
+    refused,
+    rejection,
+    runs_of,
+    script_error,
+    unsupported,
+)
 from affidavit.runtime.typecheck import Checker, Verdict
 from affidavit.runtime.typecheck.surroundings import Surroundings
 from affidavit.runtime.unknowns import Inquiry
 from affidavit.store import Event, Store
 from affidavit.store.unknowns import Unknowns
 
-__all__ = ["Parts", "Session", "resolve_run"]
+__all__ = ["Parts", "Session"]
+
+_RESERVED = ("df", "__builtins__", "__name__")
 
 _STATUS: Mapping[str, RunStatus] = {
     "finished": "succeeded",
@@ -153,7 +165,7 @@ class Session:
 
     async def check(self, source: str, *, inputs: Mapping[str, Any] | None = None) -> Verdict:
         """Check a script without running it; inputs are Python values by name."""
-        encoded = {name: values.encode(value) for name, value in (inputs or {}).items()}
+        encoded = _encoded(inputs or {})
         script = repair(source).source
         return await self._check(script, encoded, self._around(script, encoded)[0])
 
@@ -179,7 +191,7 @@ class Session:
             FailedError: `session-busy`, when the session runs a script already; `engine-unavailable`.
             UsageError: `value-unsupported`, when an input cannot cross into the sandbox.
         """
-        encoded = {name: values.encode(value) for name, value in (inputs or {}).items()}
+        encoded = _encoded(inputs or {})
         async with self._alone():
             return await self._run(source, engine, encoded, limits or Limits(), on_call)
 
@@ -278,7 +290,7 @@ class Session:
             diagnostics=tuple(diagnostic.as_json() for diagnostic in verdict.diagnostics),
         )
         if verdict.status == "rejected":
-            return self._settle(run, error=_rejection(run))
+            return self._settle(run, error=rejection(run))
         choice = await self._parts.engines.choose(wanted)
         run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
         refusals: Sequence[Refusal] = choice.engine.unsupported(repaired.source, self.catalogue.tree)
@@ -288,9 +300,9 @@ class Session:
                 *without_memory(repaired.source, around.preamble, uses_results=earlier is not None),
             ]
         if refusals:
-            found = [_refused(choice, refusal) for refusal in refusals]
+            found = [refused(choice, refusal) for refusal in refusals]
             run = replace(run, diagnostics=run.diagnostics + tuple(found))
-            return self._settle(run, error=_unsupported(choice, found[0]))
+            return self._settle(run, error=unsupported(choice, found[0]))
         program = Program(
             source=repaired.source,
             tree=self.catalogue.tree,
@@ -342,7 +354,7 @@ class Session:
 
     def _settled(self, run: Run, outcome: RunOutcome, desk: Desk) -> Run:
         status: RunStatus = _STATUS.get(outcome.reason, "failed")
-        error = desk.fatal.as_json() if desk.fatal else _script_error(outcome)
+        error = desk.fatal.as_json() if desk.fatal else script_error(outcome)
         if error is None and outcome.unawaited:
             path, line = outcome.unawaited[0]
             called = "results[...].load" if path == RESULTS else f"df.{path}"
@@ -428,70 +440,18 @@ class Session:
         self._store.append(event, record=record)
 
 
+def _encoded(inputs: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """Inputs as they cross into the sandbox; a name must be one that a script can write and does not lose by it."""
+    for name in inputs:
+        if not name.isidentifier() or iskeyword(name) or name in _RESERVED:
+            raise UsageError(
+                "arguments-invalid",
+                f"an input cannot be called {name!r}",
+                hint="scripts read it under that name: take a Python name other than df",
+                details={"path": f"$.{name}"},
+            )
+    return {name: values.encode(value) for name, value in inputs.items()}
+
+
 def _digest(source: str) -> str:
     return "sha256:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _rejection(run: Run) -> dict[str, JsonValue]:
-    blocking = [diagnostic for diagnostic in run.diagnostics if diagnostic["blocking"]]
-    first = blocking[0]
-    code = "script-syntax" if first["rule"] == "syntax" else "script-rejected"
-    error = RejectedError(
-        code,
-        f"line {first['line']}: {first['message']}",
-        hint=f"did you mean {first['suggestion']}?" if first.get("suggestion") else "correct it; nothing ran",
-        details={"findings": len(blocking)},
-    )
-    return error.as_json() | {"line": first["line"], "column": first["column"]}
-
-
-def _refused(choice: Choice, refusal: Refusal) -> dict[str, JsonValue]:
-    return {
-        "line": refusal.line,
-        "column": refusal.column,
-        "rule": f"{choice.engine.name}:{refusal.construct}",
-        "message": refusal.message,
-        "blocking": True,
-        "suggestion": "use --engine cpython",
-    }
-
-
-def _unsupported(choice: Choice, first: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    error = RejectedError(
-        "engine-unsupported",
-        f"line {first['line']}: {choice.engine.name} cannot run this as Python means it: {first['message']}",
-        hint="use --engine cpython, or write it without that construct; nothing ran",
-    )
-    return error.as_json() | {"line": first["line"], "column": first["column"]}
-
-
-def _script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
-    if outcome.error is None:
-        return None
-    error = outcome.error
-    return {
-        "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
-        "retryable": False,
-        "details": dict(error.details),
-        "type": error.type,
-        "line": error.line,
-        "column": error.column,
-        "traceback": error.traceback,
-    }
-
-
-def resolve_run(views: Sequence[RunView], name: str) -> RunView:
-    """Find a run by id, unique prefix of it, or number.
-
-    Raises:
-        NotFoundError: `run-not-found`.
-    """
-    found = [view for view in views if view.run_id.startswith(name) or name == str(view.number)]
-    if len(found) != 1:
-        problem = "is ambiguous" if found else "is not in this session"
-        raise NotFoundError(
-            "run-not-found", f"run {name!r} {problem}", hint="`affidavit session show` lists its runs"
-        )
-    return found[0]

@@ -87,7 +87,11 @@ _CODES = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 does not verify, 5
 
 def main() -> None:
     """The `affidavit` command: run it and exit with its code."""
-    raise SystemExit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the command began: its own interruption is told by `guarded`
+        code = 130
+    raise SystemExit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -110,7 +114,13 @@ def run(arguments: Sequence[str]) -> int:
 def _parse(tokens: Sequence[str]) -> int:
     from cyclopts import App
 
-    app = App(name="affidavit", help_format="plaintext", version_flags=[], result_action="return_value")
+    app = App(
+        name="affidavit",
+        help_format="plaintext",
+        version_flags=[],
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
     groups = {name: App(name=name, help=text, help_format="plaintext") for name, text in _GROUPS.items()}
     for name, (target, text) in COMMANDS.items():
         *above, own = name

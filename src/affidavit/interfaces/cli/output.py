@@ -15,7 +15,7 @@ from cyclopts import CycloptsError, Parameter
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["Common", "emit", "guarded", "lines", "say"]
+__all__ = ["Common", "emit", "guarded", "harmless", "lines", "say"]
 
 INTERRUPTED = 130
 
@@ -36,6 +36,8 @@ class Common:
 def guarded(command: Callable[[Sequence[str]], int], tokens: Sequence[str]) -> int:
     """Run a command; whatever goes wrong becomes an error document or a line on stderr, and an exit code."""
     as_json = "--json" in tokens
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where a shell closed it
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         code = command(tokens)
         sys.stdout.flush()
@@ -45,19 +47,42 @@ def guarded(command: Callable[[Sequence[str]], int], tokens: Sequence[str]) -> i
     except AffidavitError as error:
         return _fail(error, as_json)
     except KeyboardInterrupt:
-        error = AffidavitError("interrupted", "stopped by the user", hint="what was recorded is kept")
+        hint = "calls that were made are recorded: `affidavit session list` shows where"
+        error = AffidavitError("interrupted", "stopped by the user", hint=hint)
         error.exit_code = INTERRUPTED
         return _fail(error, as_json)
     except BrokenPipeError:
-        # The reader of stdout went away (`| head`): no error of ours. Keep the interpreter from flushing into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()  # the reader went away (`| head`): no error of ours
         return 0
+    except OSError as error:
+        if not _is_output(error):
+            return _fail(_internal(error), as_json)
+        _silence()
+        say(f"error[store-full]: the output cannot be written: {error.strerror}")
+        return 1
     except Exception as error:
         if os.environ.get("AFFIDAVIT_TRACEBACK"):
             raise
-        message = f"{type(error).__name__}: {error}"
-        hint = "please report it; AFFIDAVIT_TRACEBACK=1 shows where"
-        return _fail(AffidavitError("internal", message, hint=hint), as_json)
+        return _fail(_internal(error), as_json)
+
+
+def _internal(error: Exception) -> AffidavitError:
+    hint = "please report it; AFFIDAVIT_TRACEBACK=1 shows where"
+    return AffidavitError("internal", f"{type(error).__name__}: {error}", hint=hint)
+
+
+def _is_output(error: OSError) -> bool:
+    """Whether writing to standard output is what fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as again:
+        return again.errno == error.errno
+    return False
+
+
+def _silence() -> None:
+    """Let the interpreter's own flush at exit go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: AffidavitError, as_json: bool) -> int:
@@ -99,6 +124,18 @@ def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = "-" if value is None else str(value)
-    # Data may hold anything: no control character of it reaches the terminal.
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    return harmless("-" if value is None else str(value), keep="")
+
+
+def harmless(text: str, *, keep: str = "\n\t") -> str:
+    r"""Text of foreign origin, made fit for a terminal: no control character reaches it but those to `keep`.
+
+    >>> print(harmless("\x1b[31mred"))
+    \x1b[31mred
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in keep else ascii(character)[1:-1]
+        for character in text
+    )

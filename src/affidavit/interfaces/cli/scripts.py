@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from affidavit.interfaces.cli.arguments import read_pairs, read_source
 from affidavit.interfaces.cli.mounts import progress_on_stderr
-from affidavit.interfaces.cli.output import Common, emit, say
+from affidavit.interfaces.cli.output import Common, emit, harmless, say
 from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
 from affidavit.policy import parse_grant
@@ -128,7 +128,7 @@ def _print(finished: Run) -> None:
     if finished.diagnostics:
         say(diagnostics_text(finished.diagnostics).rstrip("\n"))
     if finished.stdout:
-        sys.stdout.write(finished.stdout if finished.stdout.endswith("\n") else finished.stdout + "\n")
+        sys.stdout.write(harmless(finished.stdout.removesuffix("\n")) + "\n")
     if finished.stdout_cut:
         say(f"note: {finished.stdout_cut} more characters of output were dropped")
     if finished.has_value:

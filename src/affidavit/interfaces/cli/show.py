@@ -9,7 +9,7 @@ import orjson
 
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.interfaces.cli.output import lines
+from affidavit.interfaces.cli.output import harmless, lines
 
 __all__ = ["answer_text", "diagnostics_text", "error_text", "value_text"]
 
@@ -17,6 +17,10 @@ __all__ = ["answer_text", "diagnostics_text", "error_text", "value_text"]
 def value_text(value: JsonValue) -> str:
     """A value: a list of like mappings as a table, a flat mapping as two columns, anything else as JSON."""
     shown: Any = values.plain(value)
+    if isinstance(shown, dict) and len(cast("dict[str, Any]", shown)) == 1:
+        [(tag, inner)] = cast("dict[str, Any]", shown).items()
+        if tag.startswith("$") and not tag.startswith("$$"):
+            return harmless(str(inner))  # a date, a number beyond JSON: its text says it
     if isinstance(shown, list) and shown and all(map(_flat, cast("list[Any]", shown))):
         rows = cast("list[dict[str, Any]]", shown)
         return lines(rows, list(dict.fromkeys(name for row in rows for name in row)))
@@ -46,7 +50,7 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     if answer["evidence_id"]:
         parts.append(f"this answer: {answer['evidence_id']}")
     parts += [f"warning: {warning}" for warning in answer["quality_warnings"]]
-    return "\n".join(parts)
+    return harmless("\n".join(parts))
 
 
 def _citation(citation: Any) -> str:
@@ -67,7 +71,7 @@ def diagnostics_text(found: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f"{item['line']}:{item['column']}: {kind}[{item['rule']}]: {item['message']}")
         if item.get("suggestion"):
             parts.append(f"  hint: {item['suggestion']}")
-    return "".join(part + "\n" for part in parts)
+    return harmless("".join(part + "\n" for part in parts))
 
 
 def error_text(error: Mapping[str, Any]) -> str:
@@ -78,4 +82,4 @@ def error_text(error: Mapping[str, Any]) -> str:
     parts.append(f"error[{error['code']}]: {error['message']}")
     if error.get("hint"):
         parts.append(f"  hint: {error['hint']}")
-    return "\n".join(parts)
+    return harmless("\n".join(parts))

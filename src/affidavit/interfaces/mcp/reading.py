@@ -16,8 +16,8 @@ from affidavit.interfaces.mcp.preview import Page, page
 from affidavit.interfaces.mcp.reply import Reply, call_text, json_text
 from affidavit.interfaces.mcp.tools import ReadArguments
 from affidavit.namespaces.names import suggestion
-from affidavit.runtime.run import RunView, runs_of
-from affidavit.runtime.session import Session, resolve_run
+from affidavit.runtime.run import RunView, resolve_run, runs_of
+from affidavit.runtime.session import Session
 from affidavit.store import Store
 
 __all__ = ["READ_BYTES", "read"]

@@ -16,12 +16,12 @@ from typing import Final, cast
 
 __all__ = ["BODY", "VALUE", "Compiled", "compile_script", "entry_of", "keep_value"]
 
-VALUE: Final = "__affidavit_value__"
+VALUE: Final = "_affidavit_value"
 """The global that receives the value; removed again before anything is returned."""
 
-_OBJECT: Final = "__affidavit_object__"
-_INDEX: Final = "__affidavit_index__"
-BODY: Final = "__affidavit_body__"
+_OBJECT: Final = "_affidavit_object"
+_INDEX: Final = "_affidavit_index"
+BODY: Final = "_affidavit_body"
 """The coroutine function that holds a script which returns at top level."""
 
 _ENTRIES: Final = ("main", "run", "solve")

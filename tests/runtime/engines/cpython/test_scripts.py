@@ -80,7 +80,7 @@ def test_hidden_names_do_not_show(bench: Bench) -> None:
     names = bench.value(
         "sorted(n for n in globals() if 'affidavit' in n.lower())\nreturn sorted(n for n in globals() if 'affidavit' in n.lower())"
     )
-    assert [name for name in names if name != "__affidavit_value__"] == []
+    assert [name for name in names if name != "_affidavit_value"] == []
 
 
 # ---- df ----

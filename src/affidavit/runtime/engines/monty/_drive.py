@@ -199,7 +199,9 @@ class Drive:
         """
         place = self._sites[site]
         try:
-            encoded: dict[str, JsonValue] = values.encode(dict(arguments))
+            # An answer's value is written for people, as the script's own value is.
+            given = values.soften(dict(arguments))[0] if path == "answer" else dict(arguments)
+            encoded: dict[str, JsonValue] = values.encode(given)
         except AffidavitError as error:
             raise self._failed(
                 error.code, f"argument of df.{path}: {error.message}", error.hint, error.details

@@ -83,9 +83,9 @@ def _affidavit_boot(
                         foreign(kind, steps)
                     typed.append([kind.__name__, list(steps)])
                 for key in item:
-                    if type(key) is not str:
+                    if type(key) is not str and not (softening and (key is None or type(key) in (int, float, bool))):
                         refuse("value-unsupported", steps, "a key of type " + type(key).__name__)
-                    spend(len(key) + 3)
+                    spend(len(str(key)) + 3)
                     steps.append(key)
                     walk(item[key])
                     steps.pop()
@@ -145,7 +145,7 @@ def _affidavit_boot(
 
     def check(leaf, arguments):
         try:
-            measure(arguments, limits["argument_bytes"], False)
+            measure(arguments, limits["argument_bytes"], leaf["$call"] == "answer")
         except ValueError as refused:
             _refused(leaf["$call"], str(refused))
 

@@ -52,8 +52,8 @@ def _path(steps: list[Any]) -> str:
         f"[{step}]"
         if isinstance(step, int)
         else f".{step}"
-        if step.isidentifier() and len(step) < 60
-        else f"[{step[:60]!a}]"
+        if isinstance(step, str) and step.isidentifier() and len(step) < 60
+        else f"[{str(step)[:60]!a}]"
         for step in steps
     )
 

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NoReturn, cast
 
 from affidavit.errors import AffidavitError
-from affidavit.evidence.values import decode, encode
+from affidavit.evidence.values import decode, encode, soften
 from affidavit.runtime.engines.cpython.guest.channel import Channel, Loop, Settled
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.structs import awaitable, struct
@@ -147,7 +147,8 @@ class Bridge:
                 "df can be used only in the script's own thread: await it there, pass the result on"
             )
         try:
-            body = to_json(encode(arguments))
+            # An answer's value is written for people, as the script's own value is.
+            body = to_json(encode(soften(arguments)[0] if site.path == "answer" else arguments))
         except AffidavitError as error:
             raise Error(
                 error.code, f"argument of df.{site.path}: {error.message}", error.hint, False, error.details
