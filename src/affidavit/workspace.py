@@ -69,6 +69,7 @@ class Workspace:
         self._journals: dict[str, Journal] = {}
         self._datasets = Datasets(root / "facts")
         self._tools: dict[str, Namespace] = {}
+        self._notices: list[str] = []
         self._engines = Engines(_engine_makers())
         self._kept_checker: Checker | None = None
 
@@ -131,10 +132,11 @@ class Workspace:
         if uri.startswith(_PYTHON):
             from affidavit.mounts.python import module_namespace
 
-            module_namespace(
-                name, uri.removeprefix(_PYTHON)
-            )  # what cannot be loaded is refused now, not when called
-            mounted = Mounted(name=name, kind="python", uri=uri)
+            target = uri.removeprefix(_PYTHON)
+            if target.endswith(".py"):
+                target = str(Path(target).expanduser().absolute())
+            module_namespace(name, target)  # what cannot be loaded is refused now, not when it is called
+            mounted = Mounted(name=name, kind="python", uri=_PYTHON + target)
             self._log("mount-added", session, mounted.as_event())
             return mounted
         path = Path(uri).absolute()
@@ -246,8 +248,8 @@ class Workspace:
         return self._journals.get(session_id)
 
     def notices(self) -> list[str]:
-        """What a person should be told of the journals: those that reached their bound."""
-        return [
+        """What a person should be told: mounts that cannot be loaded, journals that reached their bound."""
+        return self._notices + [
             f"the journal {journal.path} reached its bound of {journal.settings.max_bytes} bytes:"
             f" what came after it in session {session} is in the workspace only"
             for session, journal in self._journals.items()
@@ -294,7 +296,6 @@ class Workspace:
 
     def _catalogue(self, mounts: Sequence[Mounted], grants: list[Grant], progress: Progress) -> Catalogue:
         """What a session may call; mounting by a person grants a mount's external operations (design rule 24)."""
-        from affidavit.mounts.python import module_namespace
         from affidavit.runtime.catalogue import Catalogue
 
         databases: dict[str, Namespace] = {}
@@ -303,7 +304,7 @@ class Workspace:
             if mounted.artifact:
                 databases[mounted.name] = self._datasets.namespace(_place(mounted), progress)
             else:
-                tools[mounted.name] = module_namespace(mounted.name, mounted.uri.removeprefix(_PYTHON))
+                tools[mounted.name] = self._module(mounted)
                 origin = f"mount {mounted.name}"
                 grants.append(Grant(effect="external", pattern=f"tool.{mounted.name}.*", origin=origin))
         return Catalogue.of(
@@ -315,6 +316,17 @@ class Workspace:
                 },
             )
         )
+
+    def _module(self, mounted: Mounted) -> Namespace:
+        """The functions of a mounted module; one that cannot be loaded is empty and told, and stops nothing else."""
+        from affidavit.mounts.python import module_namespace
+
+        try:
+            return module_namespace(mounted.name, mounted.uri.removeprefix(_PYTHON))
+        except AffidavitError as error:
+            problem = f"mount {mounted.name} cannot be loaded: {error.message}"
+            self._notices.append(f"{problem}; affidavit mount remove {mounted.name} takes it away")
+            return Namespace(name=mounted.name, doc=problem)
 
     @property
     def _checker(self) -> Checker:

@@ -200,6 +200,17 @@ def test_mounts_are_listed_shown_and_removed(cli: Cli) -> None:
     assert cli.json("evidence", "show", added["evidence_id"])[0] == 0
 
 
+def test_a_module_that_is_gone_stops_only_what_uses_it(cli: Cli, tools: str, script: Path) -> None:
+    assert cli.json("mount", "add", tools)[0] == 0
+    Path(tools.partition(":")[2]).unlink()
+    script.write_text("1 + 1")
+    code, out, err = cli("run", str(script))
+    assert (code, out) == (0, "2\n")
+    assert "mount remove t" in err
+    script.write_text("await df.tool.t.greet(name='Ann')")
+    assert cli.json("run", str(script))[1]["status"] == "rejected"
+
+
 def test_sessions_and_their_events_are_shown(cli: Cli, script: Path) -> None:
     script.write_text("await df.db.app.files.count()")
     cli("run", str(script), "--mount", APP, "--session", "mine")
