@@ -309,3 +309,91 @@ def test_the_version_names_the_decoders_that_are_installed() -> None:
     assert {name: version(name) for name in DECODERS} == dict(DECODERS)
     for name, number in DECODERS.items():
         assert f"{name}={number}" in JavaScriptAnalyzer.version
+
+
+EXPORTING: dict[str, bytes] = {
+    "a.js": b"""\
+import { b, b as also, c as d } from "./b.mjs"; import whole, { default as again } from "./b.mjs";
+export { b as passed } from "./b.mjs";
+export default 1;
+""",
+    "b.mjs": b"export const b = 1; export function c() {}\nexport default 2; export * from './c.js';",
+    "c.js": b"exports.x = 1; module.exports.y = 2; exports.x = 3; exports[computed] = 4;",
+    "d.ts": b"import type { b } from './b.mjs'; const { x: { z } } = require('./c'), y = require('./c').y;\n"
+    b"import * as all from './b.mjs'; all.c; const c = require('./c'); c.x; import { x } from './b.mjs'; export = c;",
+}  # fmt: skip
+
+
+@pytest.fixture
+def exporting(tmp_path: Path) -> Analysed:
+    return analyse(write_tree(tmp_path / "app", EXPORTING), tmp_path / "work")
+
+
+def test_exports_are_modules_with_how_often_they_are_asked_for(exporting: Analysed) -> None:
+    rows = [row for row in exporting.modules if row["strategy"] == "module-export"]
+    counts = {row["identity"]["key"]: (row["sites"], row["ranges"], row["bindings"]) for row in rows}
+    assert counts == {
+        "a.js:default": (0, 0, 0),
+        "a.js:passed": (0, 0, 0),
+        "b.mjs:*": (0, 0, 0),
+        "b.mjs:b": (3, 3, 3),
+        "b.mjs:c": (1, 1, 1),
+        "b.mjs:default": (1, 1, 2),
+        "c.js:x": (1, 1, 1),
+        "c.js:y": (1, 1, 1),
+        "d.ts:export=": (0, 0, 0),
+    }
+    for row in rows:
+        assert (row["kind"], row["status"]) == ("javascript-module", "present")
+        assert row["identity"] == {"strategy": "module-export", "key": f"{row['path']}:{row['export']}"}
+        confidence = "derived" if row["path"] == "c.js" else "observed"
+        assert {"authority": "static-analysis", "state": "complete", "confidence": confidence} in row["basis"]
+
+
+def test_the_item_of_an_export_has_its_places_and_its_references(exporting: Analysed) -> None:
+    items = {item["identity"]["key"]: item for item in exporting.items.values() if "identity" in item}
+    places = [
+        (place["form"], place["source"], place["range"]["start"]) for place in items["c.js:x"]["exports"]
+    ]
+    assert places == [("property", "exports.x = 1", 0), ("property", "exports.x = 3", 37)]
+    (star,) = items["b.mjs:*"]["exports"]
+    assert (star["form"], star["specifier"], star["source"]) == ("star", "./c.js", "export * from './c.js';")
+    found = [(site["path"], site["kind"], site["bindings"]) for site in items["b.mjs:b"]["references"]]
+    assert found == [
+        ("a.js", "import", ["b", "also"]),
+        ("a.js", "export-from", []),
+        ("d.ts", "import-type", ["b"]),
+    ]
+    # The same site at the file itself binds all of its names.
+    whole = [(site["path"], site["bindings"]) for site in items["b.mjs"]["references"]]
+    assert whole[0] == ("a.js", ["b", "also", "d"])
+    assert items["b.mjs"]["exports"] == []
+    names = {row["specifier"]: exporting.items[row["reference_id"]]["names"] for row in exporting.references}
+    assert names["./b.mjs"] == ["x"]
+
+
+def test_an_odd_name_has_an_identity_of_its_own(tmp_path: Path) -> None:
+    long = "n" * 5000
+    source = f"let a; export {{ a as 'b.js:c', a as '{long}', a as '{long}2', a as '' }}; exports"
+    root = write_tree(
+        tmp_path / "app", {"a.js": source, "a.js:b.js": "export let c", "l.js": r"exports['\ud800'] = 1"}
+    )
+    found = [row for row in analyse(root, tmp_path / "work").modules if row["strategy"] == "module-export"]
+    assert len({row["node_id"] for row in found}) == len(found) == 6
+    # A key may be read in two ways; path and name cannot.
+    same = [(row["path"], row["export"]) for row in found if row["identity"]["key"] == "a.js:b.js:c"]
+    assert same == [("a.js", "b.js:c"), ("a.js:b.js", "c")]
+    assert {row["export"] for row in found if row["path"] == "l.js"} == {"\ud800"}
+    assert max(len(row["export"]) for row in found) < 2100
+
+
+def test_very_many_names_take_room_in_proportion(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(2000)]
+    root = write_tree(
+        tmp_path / "app",
+        {"a.js": f"import {{ {', '.join(names)} }} from './b.js'", "b.js": f"export let {', '.join(names)}"},
+    )
+    found = analyse(root, tmp_path / "work")
+    items = [item for item in found.items.values() if item.get("export")]
+    assert len(items) == 2000
+    assert all(len(item["references"]) == len(item["references"][0]["bindings"]) == 1 for item in items)

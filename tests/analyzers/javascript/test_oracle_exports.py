@@ -1,7 +1,7 @@
 """Exported names, and names asked for, equal what independent readers say of real files.
 
-They are es-module-lexer and acorn for modules of ECMAScript, cjs-module-lexer and a reader on acorn with eslint-scope for
-CommonJS, and the binder of the TypeScript compiler for TypeScript and JSX.
+They are es-module-lexer and acorn for modules of ECMAScript, cjs-module-lexer and a reader on acorn with eslint-scope
+for CommonJS, and the binder of the TypeScript compiler for TypeScript and JSX.
 """
 
 from __future__ import annotations

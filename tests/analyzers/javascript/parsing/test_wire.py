@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from affidavit.analyzers.javascript._facts import ErrorRange, FileFacts, Position, Reference, Span
+from affidavit.analyzers.javascript._facts import ErrorRange, Export, FileFacts, Position, Reference, Span
 from affidavit.analyzers.javascript.parsing.wire import decode, encode
 
 SOURCE = 'const { a } = require("x"); // é'.encode()
@@ -15,12 +15,24 @@ STATEMENT = Span(Position(0, 1, 0), Position(27, 1, 27))
 
 
 def facts(specifier: str | None = "x", bindings: tuple[str, ...] = ("a",), span: Span = SPAN) -> FileFacts:
+    name = specifier or "default"
     reference = Reference(
-        kind="require", specifier=specifier, span=span, statement=STATEMENT, bindings=bindings
+        kind="require",
+        specifier=specifier,
+        span=span,
+        statement=STATEMENT,
+        bindings=bindings,
+        names=((name, bindings),),
     )
+    export = Export(name=name, form="from", span=span, local=name, specifier=specifier, type_only=True)
     error = ErrorRange(span=SPAN, reason="unexpected")
     return FileFacts(
-        language="javascript", encoding="utf-8", size=len(SOURCE), references=(reference,), errors=(error,)
+        language="javascript",
+        encoding="utf-8",
+        size=len(SOURCE),
+        references=(reference,),
+        exports=(export,),
+        errors=(error,),
     )
 
 
@@ -39,6 +51,9 @@ def test_every_field_arrives() -> None:
     )
     assert (site.statement_start, site.statement_end, site.statement_end_column) == (0, 27, 27)
     assert site.excerpt == 'require("x")'
+    assert site.names == [("x", ["a"])]
+    (export,) = report.exports
+    assert export == ("x", "from", "x", "x", True, 1, 14, 14, 1, 26, 26, 'require("x")')
     (problem,) = report.problems
     assert (problem.reason, problem.line, problem.column, problem.start, problem.end) == (
         "unexpected",
@@ -54,8 +69,11 @@ TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 
 @given(st.none() | TEXT, st.lists(TEXT, max_size=3))
 def test_every_text_arrives_lone_surrogates_included(specifier: str | None, bindings: list[str]) -> None:
-    (site,) = decode(encode(facts(specifier, tuple(bindings)), SOURCE)).sites
-    assert (site.specifier, site.bindings) == (specifier, bindings)
+    report = decode(encode(facts(specifier, tuple(bindings)), SOURCE))
+    (site,), (export,) = report.sites, report.exports
+    name = specifier or "default"
+    assert (site.specifier, site.bindings, site.names) == (specifier, bindings, [(name, bindings)])
+    assert (export.name, export.local, export.specifier) == (name, name, specifier)
 
 
 def test_long_source_is_quoted_in_part_and_never_within_a_character() -> None:
@@ -69,7 +87,17 @@ def test_long_source_is_quoted_in_part_and_never_within_a_character() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b"[1,2,3]", b'["utf-8",null,[[1]],[]]', b"\xff", b"null"]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"[1,2,3]",
+        b'["utf-8",null,[[1]],[],[]]',
+        b'["utf-8",null,[],[],[[1]]]',
+        b"\xff",
+        b"null",
+    ],
 )
 def test_nonsense_is_an_error_and_not_a_report(body: bytes) -> None:
     with pytest.raises((ValueError, TypeError, LookupError)):
