@@ -193,7 +193,9 @@ def test_mounts_are_listed_shown_and_removed(cli: Cli) -> None:
     assert cli.json("mount", "list")[1] == {"mounts": []}
     code, added = cli.json("mount", "add", APP)
     assert code == 0
-    assert cli.json("mount", "show", "app")[1] == added
+    shown = cli.json("mount", "show", "app")[1]
+    assert {name: shown[name] for name in added} == added
+    assert (shown["summary"]["entries"], shown["coverage"]["state"]) == (5, "complete")
     assert [mount["name"] for mount in cli.json("mount", "list")[1]["mounts"]] == ["app"]
     assert cli.json("mount", "remove", "app") == (0, {"removed": "app"})
     assert cli.json("mount", "list")[1] == {"mounts": []}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 from affidavit.extensions import Progress
@@ -62,7 +63,7 @@ def show_all(*, common: Common = Common()) -> int:  # noqa: B008
 
 
 def show(name: str, *, common: Common = Common()) -> int:  # noqa: B008
-    """Show one mount.
+    """Show one mount and what its analysis found: counts, coverage and the places that could not be examined.
 
     Args:
         name: Its name.
@@ -70,7 +71,13 @@ def show(name: str, *, common: Common = Common()) -> int:  # noqa: B008
 
     async def body() -> dict[str, Any]:
         async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
-            return workspace.mounted(name).as_json()
+            mounted = workspace.mounted(name)
+            found: dict[str, Any] = {"summary": None, "coverage": None}
+            if mounted.evidence_id:
+                record = workspace.store.evidence.get(mounted.evidence_id)
+                found["summary"] = workspace.store.evidence.result(record)["summary"]
+                found["coverage"] = asdict(record.coverage) if record.coverage else None
+            return mounted.as_json() | found
 
     emit(asyncio.run(body()))
     return 0

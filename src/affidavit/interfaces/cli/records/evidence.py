@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from affidavit.errors import UsageError
 from affidavit.evidence import values
 from affidavit.evidence.identity import to_json
 from affidavit.evidence.record import Failure, Record, Success
@@ -28,6 +29,8 @@ def show_all(
         operation: Only of this operation, for example javascript.modules.page/1.
         session: Only those that this session recorded.
     """
+    if limit < 1:
+        raise UsageError("limit-invalid", f"--limit {limit} shows nothing", hint="at least 1")
     with Store.open(common.workspace, tenant=common.tenant) as store:
         found = [
             {
@@ -42,7 +45,8 @@ def show_all(
     if common.json:
         emit({"evidence": found})
     else:
-        sys.stdout.write((lines(found, ["evidence_id", "operation", "outcome"]) or "no evidence yet") + "\n")
+        nothing = "no such evidence" if operation or session else "no evidence yet"
+        sys.stdout.write((lines(found, ["evidence_id", "operation", "outcome"]) or nothing) + "\n")
     return 0
 
 
