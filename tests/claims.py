@@ -98,6 +98,16 @@ CLAIMS = (
         tests=("acceptance/test_question.py::test_the_answer_equals_the_oracles",),
     ),
     Claim(
+        id="tampering-shows",
+        page="README.md",
+        sentence="A bundle, an answer or a journal in which a byte was changed does not verify.",
+        tests=(
+            "acceptance/test_verify.py::test_a_changed_file_is_refused_everywhere_with_its_place",
+            "evidence/test_bundle.py::test_every_byte_changed_is_found_in_its_section",
+            "store/journal/test_damage.py::test_an_edited_line",
+        ),
+    ),
+    Claim(
         id="json-everywhere",
         page="README.md",
         sentence="Every command has `--json`: one document on stdout, errors included.",
