@@ -137,6 +137,13 @@ async def test_a_timed_out_run_keeps_what_it_did(session: Session) -> None:
     assert (await session.run("1 + 1")).data == 2
 
 
+async def test_a_key_that_is_missing_at_run_time_names_the_nearest(session: Session) -> None:
+    run = await session.run("def f(rows):\n    return [r['nmae'] for r in rows]\nf([{'name': 1, 'size': 2}])")
+    assert run.status == "failed"
+    assert run.error is not None
+    assert (run.error["type"], run.error["hint"]) == ("KeyError", "did you mean 'name'?")
+
+
 async def test_inputs_are_typed_globals(session: Session) -> None:
     assert (await session.run("r['n'] + 1", inputs={"r": {"n": 1}})).data == 2
     wrong = await session.run("r['m'] + 1", inputs={"r": {"n": 1}})

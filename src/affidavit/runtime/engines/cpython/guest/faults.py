@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import sys
 import traceback
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from affidavit.runtime.engines.cpython.guest.bridge import SCRIPT, Error
 from affidavit.runtime.engines.cpython.guest.preamble import PREFIX
@@ -87,11 +88,28 @@ def _kind(error: BaseException) -> tuple[str, str, str]:
             return "error", "recursion", "use a loop, or fewer levels"
         case ModuleNotFoundError():
             return "error", "script-error", "scripts have the standard library and df, no other packages"
+        case KeyError(args=(str() as key,)):
+            return "error", "script-error", _nearest_key(error.__traceback__, key)
         case PermissionError(errno=1):
             hint = "a script has no files, network or processes of its own: use df, and io.StringIO for scratch text"
             return "error", "script-error", hint
         case _:
             return "error", "script-error", ""
+
+
+def _nearest_key(trace: TracebackType | None, key: str) -> str:
+    """What was meant by a missing key: the nearest one of the mappings at hand where the script failed."""
+    known: set[Any] = set()
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == SCRIPT:
+            held: list[Any] = list(trace.tb_frame.f_locals.values())
+            held += [value[0] for value in held if type(value) is list and value]
+            known.update(
+                name for value in held if isinstance(value, dict) for name in cast("dict[Any, Any]", value)
+            )
+        trace = trace.tb_next
+    near = difflib.get_close_matches(key, sorted(name for name in known if type(name) is str)[:1000], n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _message(error: BaseException) -> str:
