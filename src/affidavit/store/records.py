@@ -32,6 +32,19 @@ _LIST: Final = """
     ORDER BY number DESC LIMIT :limit
 """
 
+_IDS: Final = """
+    SELECT number, id FROM records
+    WHERE +tenant = :tenant AND number > :last AND number <= :up_to
+    AND (:operation IS NULL OR operation = :operation)
+    ORDER BY number LIMIT :page
+"""
+_IDS_OF_SESSION: Final = """
+    SELECT e.seq, r.id FROM events AS e JOIN records AS r ON r.number = e.record
+    WHERE e.tenant = :tenant AND e.session = :session AND e.seq > :last AND r.number <= :up_to
+    AND (:operation IS NULL OR r.operation = :operation)
+    ORDER BY e.seq LIMIT :page
+"""
+
 
 class Evidence:
     """The records of one tenant. Reading only: `Store.append` writes."""
@@ -168,17 +181,33 @@ class Evidence:
         )
         return [_sealed(*row) for row in self._database.read(sql, (self._tenant, wanted))]
 
-    def ids(self, *, operation: str | None = None, session: str | None = None) -> list[str]:
-        """The ids of all records, or of those of an operation and session, in order."""
-        sql = """
-            SELECT id FROM records
-            WHERE tenant = :tenant AND (:operation IS NULL OR operation = :operation)
-            AND (:session IS NULL
-                 OR number IN (SELECT record FROM events WHERE tenant = :tenant AND session = :session))
-            ORDER BY id
+    def ids(
+        self,
+        *,
+        operation: str | None = None,
+        session: str | None = None,
+        up_to: int = _NO_NUMBER,
+        page: int = 2000,
+    ) -> Iterator[str]:
+        """The ids of all records, or of those of an operation and session, in memory for one page.
+
+        Those of a session come in the order of its events, and as often as it saw them.
+
+        Args:
+            operation: only records of this operation.
+            session: only records that an event of this session is about.
+            up_to: only records with at most this number.
+            page: ids that are read at once.
         """
-        parameters = {"tenant": self._tenant, "operation": operation, "session": session}
-        return [row[0] for row in self._database.read(sql, parameters)]
+        sql = _IDS if session is None else _IDS_OF_SESSION
+        parameters = {"tenant": self._tenant, "operation": operation, "up_to": up_to, "page": page}
+        if session is not None:
+            parameters["session"] = session
+        last = 0
+        while rows := self._database.read(sql, parameters | {"last": last}):
+            last = rows[-1][0]
+            for _, evidence_id in rows:
+                yield evidence_id
 
     def damaged(self) -> list[str]:
         """Read every record; the ids whose stored bytes do not hold."""

@@ -92,16 +92,21 @@ class Chosen:
         if self.raw is None:
             self._look_for(ids)
             return
-        waiting = {to_raw(it) for it in ids} - self.raw
+        for batch in batches(ids):
+            self._add(self.raw, {to_raw(it) for it in batch} - self.raw)
+
+    def _add(self, raw: set[bytes], waiting: set[bytes]) -> None:
+        """Choose the ids of one batch and, in further rounds, what they rest on."""
         while waiting:
             rest: set[bytes] = set()
             for batch in batches(waiting):
                 found = self.evidence.sealed(to_id(it) for it in batch)
-                self.raw |= {to_raw(sealed.id) for sealed in found}
-                self.missing |= {to_id(it) for it in batch} - {sealed.id for sealed in found}
+                present = {to_raw(sealed.id) for sealed in found}
+                raw |= present
+                self.missing |= {to_id(it) for it in batch if it not in present}
                 for sealed in found:
-                    rest |= {to_raw(parent) for parent in parents_of(sealed)}
-            waiting = rest - self.raw - {to_raw(it) for it in self.missing}
+                    rest |= {to_raw(parent) for parent in parents_of(sealed)} - raw
+            waiting = rest - raw - {to_raw(it) for it in self.missing}
 
     def see_parents(self, parents: set[str]) -> None:
         """Note which of these ids that chosen records rest on are missing, where that is not known by `add` yet."""
@@ -137,9 +142,9 @@ def choose(store: Store, selection: Selection) -> Chosen:
     for name, found in zip(selection.answers, wanted[len(selection.ids) :], strict=True):
         if evidence.get(found).operation != ANSWER:
             raise UsageError("answer-invalid", f"{name} is not an answer", hint="`--id` exports any record")
-    if selection.filters:
-        wanted += _filtered(store, selection)
     chosen.add(wanted)
+    if selection.filters:
+        chosen.add(_filtered(store, selection, up_to))
     if not chosen.raw:
         raise NotFoundError(
             "item-not-found", "no record is like that", hint="`affidavit evidence list` shows them"
@@ -174,18 +179,17 @@ def to_id(raw: bytes) -> str:
     return f"ev1_{raw.hex()}"
 
 
-def _filtered(store: Store, selection: Selection) -> list[str]:
+def _filtered(store: Store, selection: Selection, up_to: int) -> Iterator[str]:
     if selection.session is not None and store.events.last(selection.session) is None:
         raise NotFoundError(
             "session-not-found", f"no session {selection.session!r}", hint="`affidavit session list`"
         )
-    ids = store.evidence.ids(operation=selection.operation, session=selection.session)
+    ids = store.evidence.ids(operation=selection.operation, session=selection.session, up_to=up_to)
     if selection.subject is None:
-        return ids
-    found: list[str] = []
+        yield from ids
+        return
     for batch in batches(ids):
         for sealed in store.evidence.sealed(batch):
             subject = orjson.loads(sealed.body)["subject"]
             if subject is not None and subject["digest"] == selection.subject:
-                found.append(sealed.id)
-    return found
+                yield sealed.id
