@@ -11,7 +11,7 @@ AffidavitError              code, message, hint, details, retryable, exit_code
 ```
 
 `code` is one of the keys of `CODES`, a closed vocabulary: programs branch on it. `message` says what happened and
-where, `hint` says the next step. A failed call is hashed as its code and details only (design rule 2), so words may be
+where, `hint` says the next step. A failed call is hashed as its code and details only, so words may be
 improved without changing any evidence id.
 """
 
@@ -105,7 +105,6 @@ CODES: Final[Mapping[str, str]] = {
     "artifact-unsupported": "no analyzer reads files of this kind",
     "artifact-damaged": "the container as a whole cannot be read",
     "analysis-failed": "the analysis ended without facts",
-    "analysis-timed-out": "one file took longer to parse than allowed",
     "mount-invalid": "a mount's name or URI is malformed",
     "mount-exists": "the name is taken by another mount",
     "mount-not-found": "no mount has this name",

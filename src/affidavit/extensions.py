@@ -1,4 +1,4 @@
-"""Every extension point, on one page. Ours come in through the same doors as a stranger's.
+"""What others can add, on one page. Our own analyzers come in through the same door as a stranger's.
 
 | Protocol   | what it adds                                   | entry-point group      |
 |------------|------------------------------------------------|------------------------|
@@ -32,7 +32,7 @@ class Artifact:
     Attributes:
         path: where it is now. Never enters a record.
         subject: digest and format. For folders, tarballs and archives with companions the digest is that of a
-            manifest of paths, modes, links and content (design rule 6).
+            manifest of paths, modes, links and content.
         signature: what tells cheaply that nothing changed (sizes, times, inodes); opaque to all but its analyzer.
     """
 
@@ -80,7 +80,7 @@ class Analyzer(Protocol):
         ...
 
     def analyze(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
-        """Write every row. Either completes or raises: time never truncates facts (design rule 5)."""
+        """Write every row. Either completes or raises: time never truncates facts."""
         ...
 
 

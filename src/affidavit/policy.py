@@ -1,7 +1,7 @@
 """May it be called: effects, grants and budgets, as pure functions.
 
 `read` is allowed by default; `write` and `external` need a grant. Only a person grants, by the command line or by
-mounting (design rule 24); a script cannot. A decision always carries its reasons, so that a refusal can say the next
+mounting; a script cannot. A decision always carries its reasons, so that a refusal can say the next
 step and a reviewer can see why a call was allowed.
 """
 

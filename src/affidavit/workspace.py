@@ -295,7 +295,7 @@ class Workspace:
         return findings
 
     def _catalogue(self, mounts: Sequence[Mounted], grants: list[Grant], progress: Progress) -> Catalogue:
-        """What a session may call; mounting by a person grants a mount's external operations (design rule 24)."""
+        """What a session may call; mounting by a person grants a mount's external operations."""
         from affidavit.runtime.catalogue import Catalogue
 
         databases: dict[str, Namespace] = {}

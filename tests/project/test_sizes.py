@@ -17,7 +17,7 @@ MAX_PUBLIC_METHODS = 20
 MAX_LINES_OF_BROKER = 200
 MAX_SDK_NAMES = 12
 ROOMS = {
-    "analyzers", "errors", "evidence", "extensions", "facts", "interfaces", "learning", "mounts", "namespaces",
+    "analyzers", "errors", "evidence", "extensions", "facts", "interfaces", "mounts", "namespaces",
     "policy", "runtime", "store", "workspace",
 }  # fmt: skip
 HEAVY = (

@@ -136,10 +136,10 @@ def parse(data: bytes | str, *, max_depth: int = MAX_DOCUMENT_DEPTH) -> JsonValu
 
 
 def _orjson_is_exact(json: Any, max_depth: int) -> bool:
-    """Whether orjson provably writes the canonical bytes, or refuses to (integers that are too large, lone surrogates).
+    """Whether orjson provably writes the canonical bytes, or refuses to (large integers, lone surrogates).
 
-    Goes level by level, which bounds depth and cycles. What holds few types, and so most containers, is seen through
-    by the interpreter's own loops.
+    Goes level by level, which bounds depth and cycles. Most containers hold plain values only, which the interpreter's
+    own loops see through.
     """
     if type_of(json) is not dict and type_of(json) is not list:
         return _is_exact_scalar(json)
@@ -147,26 +147,28 @@ def _orjson_is_exact(json: Any, max_depth: int) -> bool:
     for _ in range(max_depth):
         below: list[Any] = []
         for item in level:
-            if type_of(item) is dict:
-                if not _keys_sort_alike(item):
-                    return False
-                inside: Collection[Any] = item.values()
-            else:
-                inside = item
-            if _PLAIN.issuperset(map(type_of, inside)):
-                continue
-            for value in inside:
-                kind = type_of(value)
-                if kind is dict or kind is list:
-                    below.append(value)
-                elif kind not in _PLAIN and not _is_exact_scalar(value):
-                    return False
+            if type_of(item) is dict and not _keys_sort_alike(item):
+                return False
+            inside: Collection[Any] = item.values() if type_of(item) is dict else item
+            if not _PLAIN.issuperset(map(type_of, inside)) and not _collect(inside, below):
+                return False
         if not below:
             return True
         if len(below) > _WIDE:
             return False
         level = below
     return False
+
+
+def _collect(inside: Collection[Any], containers: list[Any]) -> bool:
+    """Note the containers among values; False where another value is not exact."""
+    for value in inside:
+        kind = type_of(value)
+        if kind is dict or kind is list:
+            containers.append(value)
+        elif kind not in _PLAIN and not _is_exact_scalar(value):
+            return False
+    return True
 
 
 def _is_exact_scalar(item: Any) -> bool:

@@ -56,7 +56,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limitation:
-    """One place that could not be examined. `message` is for people and is not hashed (design rule 2)."""
+    """One place that could not be examined. `message` is for people and is not hashed."""
 
     code: str
     place: str

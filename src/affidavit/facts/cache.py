@@ -1,4 +1,4 @@
-"""What queries found, kept for as long as a session lives (design rule 10).
+"""What queries found, kept for as long as a session lives.
 
 Only places of rows are kept (numbers, 4 bytes each), never rows: nothing that a caller is given is shared with the
 cache. Queries without a match are not kept, so that probing for absent values cannot push out useful entries.

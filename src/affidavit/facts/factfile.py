@@ -4,7 +4,7 @@ One table per collection: `ordinal` (the row's place, from 0), `key`, one indexe
 canonical JSON of the row's tagged values) and `item` (the same of the full item, where it differs). A meta table holds
 what the analyzer said, the declared collections and the digest. A seal of 64 bytes ends the file.
 
-A file is named by its input, not by its content (design rule 5): who has the artifact and the analyzer knows the name.
+A file is named by its input, not by its content: who has the artifact and the analyzer knows the name.
 """
 
 from __future__ import annotations

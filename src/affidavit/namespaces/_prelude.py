@@ -204,9 +204,6 @@ _TAKEN: Final = (
 NAMES: Final = frozenset(_TAKEN.split())
 """Every name of the head that a declaration or class may not take."""
 
-OWN_NAMES: Final = frozenset({"Error", "answer", "unknown", "calls", "budget", "session"})
-"""What `df` has of its own; no namespace or operation directly below it may be called so."""
-
 
 def prelude() -> str:
     """Source of the head, up to the classes of the mounted namespaces."""

@@ -1,7 +1,7 @@
 """The answer of a run: what is claimed, and the records that the claim rests on.
 
 An answer is a derivation. It cites records; it never looks like an observation of a source (design section 4), and the
-coverage that it states is computed from what it cites: a script may narrow it and can never widen it (rule 23).
+coverage that it states is computed from what it cites: a script may narrow it and can never widen it.
 """
 
 from __future__ import annotations

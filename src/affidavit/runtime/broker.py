@@ -4,7 +4,7 @@
 look up -> parse arguments -> policy -> log `call-started` -> operation -> record + log `call-recorded` -> value
 ```
 
-The start of a call is durable before it is dispatched and its record before the value returns (design rule 1), so no
+The start of a call is durable before it is dispatched and its record before the value returns, so no
 crash can lose a call that had an effect. A call whose end was never seen is recorded as unfinished.
 """
 

@@ -1,4 +1,4 @@
-"""Where the calls of one run arrive: the session's own four are answered here, all others go through the broker."""
+"""Where the calls of one run arrive: the session's own calls are answered here, all others go through the broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Aside: TypeAlias = Callable[[Mapping[str, JsonValue]], Awaitable[CallResult]]
 
 
 class Desk:
-    """Serves the calls of one run: the session's own four, everything else through the broker.
+    """Serves the calls of one run: the session's own calls, everything else through the broker.
 
     `own` answers further calls of the session's own, by path: its earlier results and its preamble.
 

@@ -89,7 +89,7 @@ def _details(error: AffidavitError) -> dict[str, JsonValue]:
 
 
 def shown(operation: Operation, result: CanonicalJson, reply: Reply, evidence_id: str) -> bytes:
-    """The result as the caller sees it: the hashed value plus what may not enter the hash (design rule 3)."""
+    """The result as the caller sees it: the hashed value plus what may not enter the hash."""
     if not (operation.carries_evidence or reply.outside):
         return result.data
     whole: Any = result.value()

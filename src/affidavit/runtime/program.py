@@ -32,7 +32,7 @@ MIN_MEMORY = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds that are enforced from outside the script (design rule 16). Seconds and bytes."""
+    """Bounds that are enforced from outside the script. Seconds and bytes."""
 
     wall_seconds: float = 300.0
     cpu_seconds: float = 60.0
@@ -98,7 +98,7 @@ class Program:
             `operation` is awaited; `pages` iterates the paged operation `path` by its cursors; `sync` answers at once,
             awaited or not. With `struct` the keys of a mapping result are attributes as well.
         inputs: extra global names and their values, encoded (tagged JSON).
-        clock: the run's frozen start, seconds since the epoch (design rule 20).
+        clock: the run's frozen start, seconds since the epoch.
         seed: seed of every source of chance inside the script. Hashing of text is the same in every run.
         limits: bounds of this run.
         preamble: run before the script, in this order. An entry that fails is skipped, and a note says so.

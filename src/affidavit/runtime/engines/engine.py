@@ -7,15 +7,13 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import CallHandler, PreambleEntry, Program, RunOutcome
 
-__all__ = ["Choice", "Engine", "EngineName", "Engines", "Lacking", "Refusal", "without_memory"]
-
-EngineName: TypeAlias = Literal["auto", "cpython", "monty"]
+__all__ = ["Choice", "Engine", "Engines", "Lacking", "Refusal", "without_memory"]
 
 
 class Refusal(Protocol):

@@ -4,7 +4,7 @@ What changes, all of it on the syntax tree:
 
 - calls on `df` learn their call site; `async for` over pages becomes the `while` loop that means the same;
 - `x.name` asks for the keys of results and the fields of `df.Error`, which the sandbox's own objects cannot offer;
-- the script's value (design rule 15) leaves through a check that loses nothing.
+- the script's value leaves through a check that loses nothing.
 
 The new text comes from `ast.unparse`, is parsed again and compared with the tree that it was made from, so that an
 expression which does not survive is refused rather than run as something else.
