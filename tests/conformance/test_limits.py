@@ -286,11 +286,13 @@ def test_nothing_of_a_run_is_left_for_the_next(bench: Bench) -> None:
 
 
 def _descendants() -> list[int]:
-    found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        found += [int(pid) for pid in (task / "children").read_text().split()]
-    for pid in list(found):
-        children = Path(f"/proc/{pid}/task/{pid}/children")
-        if children.exists():
-            found += [int(child) for child in children.read_text().split()]
-    return found
+    found = [pid for task in Path("/proc/self/task").iterdir() for pid in _children(task / "children")]
+    return found + [child for pid in found for child in _children(Path(f"/proc/{pid}/task/{pid}/children"))]
+
+
+def _children(listed: Path) -> list[int]:
+    """The process ids in a file of the kernel; none where its thread has ended meanwhile."""
+    try:
+        return [int(pid) for pid in listed.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -145,19 +146,39 @@ def test_an_edited_line_with_a_new_sum_breaks_the_chain(tmp_path: Path) -> None:
     assert found.status == "damaged"
 
 
-def test_a_changed_record_with_new_sums_to_the_end_has_another_id(tmp_path: Path) -> None:
-    def change(it: list[bytes]) -> list[bytes]:
-        out, mark = it[:3], b""
-        for line in [it[3].replace(b"true", b"null"), *it[4:]]:
-            start = line[:-75]
-            if mark:
-                head = start.index(b'"prev":"') + 8
-                start = start[:head] + mark + start[head + 64 :]
-            mark = sha256(start).hexdigest().encode()
-            out.append(start + b',"sum":"' + mark + b'"}\n')
-        return out
+def rechained(it: list[bytes], edit: Callable[[bytes], bytes]) -> list[bytes]:
+    """The lines with the fourth edited, and every sum and link behind it made anew."""
+    out, mark = it[:3], b""
+    for line in [edit(it[3]), *it[4:]]:
+        start = line[:-75]
+        if mark:
+            head = start.index(b'"prev":"') + 8
+            start = start[:head] + mark + start[head + 64 :]
+        mark = sha256(start).hexdigest().encode()
+        out.append(start + b',"sum":"' + mark + b'"}\n')
+    return out
 
-    found = damaged(tmp_path, change)
+
+@pytest.mark.parametrize(
+    ("wanted", "put"),
+    [(rb'"at":[0-9.]+', b'"at":1e+300'), (rb'"kind":', b'"key":5,"kind":')],
+    ids=["at", "key"],
+)
+def test_an_event_that_no_session_writes_is_located_though_the_chain_holds(
+    tmp_path: Path, wanted: bytes, put: bytes
+) -> None:
+    def edit(line: bytes) -> bytes:
+        edited, count = re.subn(wanted, put, line, count=1)
+        assert count == 1
+        return edited
+
+    found = damaged(tmp_path, lambda it: rechained(it, edit))
+    assert found.problems[0].kind == "malformed-line"
+    assert (found.problems[0].line, found.status, found.events) == (4, "damaged", 5)
+
+
+def test_a_changed_record_with_new_sums_to_the_end_has_another_id(tmp_path: Path) -> None:
+    found = damaged(tmp_path, lambda it: rechained(it, lambda line: line.replace(b"true", b"null")))
     assert only(found)[:2] == ("malformed-line", 4)
     assert "has the id ev1_" in found.problems[0].message
     assert (found.events, found.records) == (5, 5)

@@ -23,6 +23,7 @@ __all__ = ["Contents", "Report", "Status", "open_walk", "report", "verify"]
 
 Status: TypeAlias = Literal["holds", "torn", "damaged"]
 
+_LATEST: Final = 253_402_300_800  # the year 10,000: beyond what dates can say
 _DEPTH: Final = 204
 _NOTES: Final = 100  # things of a kind that a report lists
 
@@ -176,6 +177,7 @@ class Contents:
         if "adds" in content:
             self._record(placed, content)
         found = content["event"]
+        _check_shape(found)
         event = Event(
             kind=found["kind"], session=found["session"], data=found["data"], at=float(found["at"]),
             run=found.get("run"), key=found.get("key"), evidence_id=found.get("evidence"),
@@ -367,3 +369,15 @@ def _raw(evidence_id: str) -> bytes:
 
 def _ignored(placed: Placed, content: Mapping[str, Any]) -> None:
     """A line that is for people."""
+
+
+def _check_shape(found: Mapping[str, Any]) -> None:
+    """Refuse an event that no session writes: whoever can rewrite a chain can put anything there."""
+    for name in ("run", "key", "evidence"):
+        if not isinstance(found.get(name), str | None):
+            raise ValueError(f"the {name} of an event is text, not {type(found[name]).__name__}")
+    at = found["at"]
+    if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) < _LATEST:
+        raise ValueError("the time of an event is in seconds since the epoch")
+    if not isinstance(found["data"], dict):
+        raise ValueError(f"the data of an event is an object, not {type(found['data']).__name__}")
