@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from affidavit import Workspace
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.memory.results import INLINE_BYTES
 from affidavit.runtime.rendering import preview, settlement
-from affidavit.runtime.results import INLINE_BYTES
 from affidavit.runtime.session import Session
 
 

@@ -14,8 +14,8 @@ import orjson
 
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.result_types import type_of
-from affidavit.runtime.results import INLINE_BYTES
+from affidavit.runtime.memory.result_types import type_of
+from affidavit.runtime.memory.results import INLINE_BYTES
 from affidavit.runtime.run import Run
 
 __all__ = ["Preview", "preview", "settlement"]

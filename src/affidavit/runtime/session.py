@@ -32,7 +32,9 @@ from affidavit.runtime.catalogue import Catalogue
 from affidavit.runtime.desk import Aside, Desk
 from affidavit.runtime.engines.engine import Choice, Engines, Refusal, without_memory
 from affidavit.runtime.ledger import Ledger
-from affidavit.runtime.preamble import Preamble, Trial
+from affidavit.runtime.memory.preamble import Preamble, Trial
+from affidavit.runtime.memory.result_types import TypesOfResults, as_type, type_of
+from affidavit.runtime.memory.results import INLINE_BYTES, ResultRow, Results
 from affidavit.runtime.program import (
     RESULTS,
     CallResult,
@@ -44,8 +46,6 @@ from affidavit.runtime.program import (
     ScriptCall,
 )
 from affidavit.runtime.repair import repair
-from affidavit.runtime.result_types import TypesOfResults, as_type, type_of
-from affidavit.runtime.results import INLINE_BYTES, ResultRow, Results
 from affidavit.runtime.run import (
     Run,
     RunStatus,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.memory.result_types import as_type, mentions, result_types, type_of
+from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.program import PreambleEntry
-from affidavit.runtime.result_types import as_type, mentions, result_types, type_of
-from affidavit.runtime.results import ResultRow
 from affidavit.runtime.typecheck import Checker, Verdict
 from affidavit.runtime.typecheck.surroundings import Surroundings
 

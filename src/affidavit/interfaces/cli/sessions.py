@@ -16,7 +16,7 @@ from affidavit.evidence import values
 from affidavit.interfaces.cli.arguments import read_source
 from affidavit.interfaces.cli.output import Common, emit, lines, say
 from affidavit.interfaces.cli.show import value_text
-from affidavit.runtime.results import ResultRow
+from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.run import RunView, runs_of
 from affidavit.runtime.session import Session
 from affidavit.store import Store

@@ -11,7 +11,7 @@ from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.interfaces.mcp.preview import Preview, preview, size_of
 from affidavit.interfaces.mcp.reply import Reply, call_text, clipped, json_text
-from affidavit.runtime.results import INLINE_BYTES
+from affidavit.runtime.memory.results import INLINE_BYTES
 from affidavit.runtime.run import Run
 from affidavit.runtime.typecheck import Verdict
 

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.infer import Inferred, infer
+from affidavit.runtime.memory.results import ResultRow, Results
 from affidavit.runtime.program import Earlier
-from affidavit.runtime.results import ResultRow, Results
 from affidavit.runtime.typecheck.surroundings import ResultTypes, module_name
 
 __all__ = ["ANY_RESULTS", "Mentions", "TypesOfResults", "as_type", "mentions", "result_types", "type_of"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from affidavit import Workspace
 from affidavit.errors import AffidavitError
 from affidavit.mounts.python import functions_namespace
-from affidavit.runtime.preamble import KINDS, Preamble, clashes, entries_of
+from affidavit.runtime.memory.preamble import KINDS, Preamble, clashes, entries_of
 from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.session import Session
 from affidavit.runtime.typecheck.preamble import Problem

@@ -20,6 +20,7 @@ from affidavit.errors import AffidavitError, NotFoundError, RejectedError, Usage
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.engine import Engines
 from affidavit.runtime.ledger import failed
+from affidavit.runtime.memory.result_types import ANY_RESULTS
 from affidavit.runtime.program import (
     CallResult,
     CallReturned,
@@ -29,7 +30,6 @@ from affidavit.runtime.program import (
     RunOutcome,
     ScriptCall,
 )
-from affidavit.runtime.result_types import ANY_RESULTS
 from affidavit.runtime.typecheck import Checker
 from affidavit.runtime.typecheck.preamble import Problem, broken
 from affidavit.store import Event, Store, StoredEvent
