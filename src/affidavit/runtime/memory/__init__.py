@@ -1,0 +1,1 @@
+"""What a session remembers from script to script: the results of earlier ones, and pinned code."""
