@@ -16,7 +16,7 @@ from affidavit.extensions import Analyzer, Artifact, Progress, load_analyzers
 from affidavit.facts.cache import QueryCache
 from affidavit.facts.collection import Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFile, FactFileWriter, FactKey, FactStore, analysis_meta
-from affidavit.namespaces.collections import collection_namespace
+from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.operation import Namespace
 
 __all__ = ["Analysed", "Datasets", "Place"]

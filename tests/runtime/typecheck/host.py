@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 
 from affidavit.evidence.record import JsonValue, Producer
 from affidavit.facts.collection import CollectionSpec
-from affidavit.namespaces.collections import collection_namespace
+from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.infer import input_stub
 from affidavit.namespaces.operation import Namespace, Operation
 from affidavit.namespaces.schema import operation_from_schema

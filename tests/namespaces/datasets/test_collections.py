@@ -21,8 +21,8 @@ from affidavit.evidence.record import Coverage, Limitation, Producer, Record, Su
 from affidavit.facts import page as shapes
 from affidavit.facts.collection import Answer, Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFileWriter, analysis_meta
-from affidavit.namespaces import collections as rooms
-from affidavit.namespaces.collections import collection_namespace
+from affidavit.namespaces.datasets import collections as rooms
+from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.operation import Namespace, Operation, Reply
 from affidavit.namespaces.stubs import render
 

@@ -1,0 +1,1 @@
+"""What datasets offer as operations: their collections and the graphs in them."""
