@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from affidavit.evidence import unknowns as unknown_revisions
-from affidavit.evidence.bundle import write_bundle
+from affidavit.evidence.bundles.document import write_bundle
 from affidavit.evidence.canonical import canonical, digest
 from affidavit.evidence.citations import ANSWER, cited_confidence, cited_coverage, read_citation
 from affidavit.evidence.identity import Sealed, record_id, seal

@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from affidavit.errors import UsageError
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
+from affidavit.evidence.bundles.merging import OpenBundle
 from affidavit.evidence.citations import read_citation
 from affidavit.evidence.identity import record_id
-from affidavit.evidence.merging import OpenBundle
 from affidavit.evidence.record import Coverage, JsonValue, Record, Success
 from affidavit.evidence.values import encode
 from affidavit.evidence.verification import check_answer, check_envelope

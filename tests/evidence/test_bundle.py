@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from affidavit.errors import UsageError, VerificationError
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
+from affidavit.evidence.bundles.merging import OpenBundle, diff, merge_bundles
 from affidavit.evidence.canonical import canonical, digest, freeze, parse
 from affidavit.evidence.identity import Sealed, body_id, record_id, seal
-from affidavit.evidence.merging import OpenBundle, diff, merge_bundles
 from affidavit.evidence.record import (
     Coverage,
     Failure,

@@ -12,15 +12,14 @@ from affidavit.errors import UsageError
 from affidavit.evidence.citations import (
     cited_confidence,
     cited_coverage,
-    evidence_ids,
     mismatch,
     read_citation,
-    resolve,
 )
+from affidavit.evidence.pointer import resolve
 from affidavit.evidence.record import Coverage, JsonValue, Record
 from affidavit.evidence.values import encode
 
-from .records import PARENT, observation
+from .records import observation
 from .strategies import VALUES
 
 ID = "ev1_" + "ab" * 32
@@ -156,11 +155,6 @@ def test_a_quotation_is_found_wherever_it_stands(quote: str, before: str, after:
 def test_any_key_can_be_pointed_at(key: str, other: str) -> None:
     escaped = key.replace("~", "~0").replace("/", "~1")
     assert resolve(f"/{escaped}/0", {key: [1], other + key + "x": [2]}) == 1
-
-
-def test_ids_are_found_in_texts_of_any_depth_and_nowhere_inside_words() -> None:
-    assert evidence_ids({"a": [f"{ID}#/rows", {"b": ID}], "c": PARENT}) == {ID, PARENT}
-    assert evidence_ids([f"x{ID}", f"{ID}0", {ID: 1}]) == set()
 
 
 def test_coverage_is_the_weakest_and_counts_records() -> None:

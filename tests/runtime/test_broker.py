@@ -17,6 +17,7 @@ from affidavit.runtime.broker import Broker
 from affidavit.runtime.ledger import Ledger
 from affidavit.runtime.program import CallFailed, CallReturned, ScriptCall
 from affidavit.store import Store
+from tests.store.samples import sightings
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ async def test_a_mounts_alias_never_enters_the_record(store: Store) -> None:
         call("price", alias="other", item="tea"), second
     )
     assert first.entries[0].evidence_id == second.entries[0].evidence_id
-    assert len(store.events.of_record(first.entries[0].evidence_id)) == 2
+    assert len(sightings(store, first.entries[0].evidence_id)) == 2
 
 
 async def test_arguments_given_and_defaulted_are_one_question(store: Store) -> None:

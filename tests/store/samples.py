@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from affidavit.evidence.record import Producer, Record, Success
-from affidavit.store import Event
+from affidavit.evidence.unknowns import UnknownRevision
+from affidavit.store import Event, Store, StoredEvent
+from affidavit.store.unknowns import Unknowns
 
 PYTHON = [sys.executable, "-c"]
 
@@ -30,6 +33,16 @@ def record(number: int = 0, result: Any = None) -> Record:
         authority="live-source",
         confidence="observed",
     )
+
+
+def sightings(store: Store, evidence_id: str) -> list[StoredEvent]:
+    """Each time a record was seen, in order."""
+    return [it for it in store.events.after(limit=10_000) if it.evidence_id == evidence_id]
+
+
+def adopt(store: Store, revisions: Iterable[UnknownRevision], *, whole: bool = True) -> int:
+    """Bring revisions from elsewhere into the register; how many were new."""
+    return store.load(Unknowns(store).adopting(revisions, whole=whole))[0]
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:

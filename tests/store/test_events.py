@@ -14,7 +14,7 @@ from affidavit.evidence.canonical import CanonicalJson, freeze
 from affidavit.evidence.identity import record_id
 from affidavit.store import Event, Store, StoredEvent
 
-from .samples import event, record
+from .samples import event, record, sightings
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def test_an_event_may_refer_to_a_record_that_is_there(store: Store) -> None:
     evidence_id = record_id(record())
     cited = store.append(event("answer-given", evidence_id=evidence_id))
     assert cited.evidence_id == evidence_id
-    assert [it.kind for it in store.events.of_record(evidence_id)] == ["call-recorded", "answer-given"]
-    assert store.events.of_record("ev1_" + "0" * 64) == []
+    assert [it.kind for it in sightings(store, evidence_id)] == ["call-recorded", "answer-given"]
+    assert sightings(store, "ev1_" + "0" * 64) == []
     with pytest.raises(NotFoundError, match="evidence-not-found"):
         store.append(event(evidence_id="ev1_" + "0" * 64))
     with pytest.raises(UsageError, match="comes with the record"):

@@ -16,7 +16,7 @@ from affidavit.evidence.identity import record_id, seal
 from affidavit.evidence.record import BlobRef, Failure, Limitation, Success, Unfinished
 from affidavit.store import Store
 
-from .samples import event, record
+from .samples import event, record, sightings
 
 LARGE = {"rows": ["x" * 1000] * 100}
 
@@ -40,7 +40,7 @@ def test_one_record_and_as_many_events_as_it_was_seen(store: Store) -> None:
     assert first.evidence_id == second.evidence_id == third.evidence_id == record_id(record())
     assert first.seq != second.seq
     assert store.evidence.list() == [(record_id(record()), record())]
-    assert len(store.events.of_record(record_id(record()))) == 3
+    assert len(sightings(store, record_id(record()))) == 3
 
 
 def test_a_record_comes_back_whole(store: Store) -> None:
@@ -191,7 +191,7 @@ def test_tenants_see_only_their_own(store: Store, tmp_path: Path) -> None:
         assert other.events.last() is None
         assert other.evidence.list() == []
         assert other.evidence.has([stored.evidence_id]) == set()
-        assert other.events.of_record(stored.evidence_id) == []
+        assert sightings(other, stored.evidence_id) == []
         with pytest.raises(NotFoundError):
             other.evidence.get(stored.evidence_id)
         with pytest.raises(NotFoundError):
@@ -201,7 +201,7 @@ def test_tenants_see_only_their_own(store: Store, tmp_path: Path) -> None:
         mine = other.append(event(key="k"), record=record(1, LARGE))
         assert not mine.repeated
         assert mine.evidence_id == stored.evidence_id
-        assert len(other.events.of_record(stored.evidence_id)) == 1
+        assert len(sightings(other, stored.evidence_id)) == 1
     assert len(store.events.after()) == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
 from affidavit.evidence.canonical import digest
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import Record

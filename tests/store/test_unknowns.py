@@ -15,7 +15,7 @@ from affidavit.evidence.unknowns import UnknownRevision, opened, revised, unknow
 from affidavit.store import Event, Store
 from affidavit.store.unknowns import KIND, REGISTER, Unknowns, read_revision
 from tests.evidence.records import observation
-from tests.store.samples import finish, start_together
+from tests.store.samples import adopt, finish, start_together
 from tests.store.seen import EVIDENCE, RECORDS, keep
 
 
@@ -48,7 +48,7 @@ def test_a_prefix_that_several_have_is_told_with_them(store: Store) -> None:
         one = opened({"question": str(n), "domain": "x"})
         start = unknown_id(one)[5:9]
         if start in by_start:
-            unknowns.adopt([one, by_start[start]])
+            adopt(store, [one, by_start[start]])
             break
         by_start[start] = one
     with pytest.raises(UsageError) as raised:
@@ -262,8 +262,8 @@ def chain(*statuses: str, question: str = "a", **given: Any) -> list[UnknownRevi
 
 def test_revisions_are_adopted_once(store: Store) -> None:
     unknowns, revisions = Unknowns(store), chain("blocked", "open", supports=[EVIDENCE[0]])
-    assert unknowns.adopt(reversed(revisions)) == 3
-    assert unknowns.adopt(revisions) == 0
+    assert adopt(store, reversed(revisions)) == 3
+    assert adopt(store, revisions) == 0
     assert [it.revision for it in unknowns.history(unknown_id(revisions[0]))] == revisions
     assert unknowns.revise(unknown_id(revisions[0]), 3, {"status": "blocked"})[0].revision == 4
 
@@ -279,10 +279,10 @@ def test_revisions_are_adopted_once(store: Store) -> None:
 )
 def test_a_fork_is_refused_as_a_whole_or_left_out(store: Store, other: list[UnknownRevision]) -> None:
     unknowns, here = Unknowns(store), chain("blocked")
-    unknowns.adopt(here)
+    adopt(store, here)
     beside = chain(question="b")
     with pytest.raises(FailedError, match="revised in two places") as raised:
-        unknowns.adopt([*other, *beside], whole=False)
+        adopt(store, [*other, *beside], whole=False)
     assert raised.value.code == "revision-conflict"
     assert [it.revision for it in unknowns.history(unknown_id(here[0]))] == here
     told: list[FailedError] = []
@@ -292,25 +292,24 @@ def test_a_fork_is_refused_as_a_whole_or_left_out(store: Store, other: list[Unkn
 
 
 def test_what_fills_a_gap_must_be_what_was_there(store: Store) -> None:
-    unknowns = Unknowns(store)
-    unknowns.adopt(chain("blocked")[1:], whole=False)
+    adopt(store, chain("blocked")[1:], whole=False)
     with pytest.raises(FailedError, match="revision 2 here follows another one"):
-        unknowns.adopt(chain(severity="low"), whole=False)
-    assert unknowns.adopt(chain("blocked")[:1]) == 1
+        adopt(store, chain(severity="low"), whole=False)
+    assert adopt(store, chain("blocked")[:1]) == 1
 
 
 def test_what_does_not_hold_is_adopted_only_in_parts(store: Store) -> None:
     unknowns, revisions = Unknowns(store), chain("blocked", "open", supports=[EVIDENCE[-1]])
     with pytest.raises(AffidavitError, match="missing before it"):
-        unknowns.adopt(revisions[1:])
+        adopt(store, revisions[1:])
     with pytest.raises(AffidavitError, match="not there"):
-        unknowns.adopt(revisions)
-    assert unknowns.adopt(revisions[1:], whole=False) == 2
+        adopt(store, revisions)
+    assert adopt(store, revisions[1:], whole=False) == 2
     name = unknown_id(revisions[0])
     assert unknowns.get(name).revision == 3
     with pytest.raises(UsageError, match=r"revision 1 of .* is not here"):
         unknowns.revise(name, 3, {"supports": []})
-    assert unknowns.adopt(revisions[:1], whole=False) == 1
+    assert adopt(store, revisions[:1], whole=False) == 1
     assert unknowns.revise(name, 3, {"supports": []})[1] is True
 
 
@@ -327,9 +326,9 @@ def test_records_may_come_along(store: Store) -> None:
 def test_adopting_cannot_make_a_cycle(store: Store) -> None:
     unknowns = Unknowns(store)
     a, b = chain(question="a"), chain(question="b")
-    unknowns.adopt(a + b)
+    adopt(store, a + b)
     needs = [{"kind": "depends-on", "unknown": unknown_id(b[0])}]
     unknowns.revise(unknown_id(a[0]), 1, {"relations": needs})
     back = revised(b[0], {"relations": [{"kind": "depends-on", "unknown": unknown_id(a[0])}]})
     with pytest.raises(UsageError, match="depend on itself"):
-        unknowns.adopt([back])
+        adopt(store, [back])

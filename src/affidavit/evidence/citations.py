@@ -26,12 +26,13 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from affidavit.errors import UsageError
 from affidavit.evidence._paths import type_of
 from affidavit.evidence.canonical import canonical
+from affidavit.evidence.pointer import NowhereError, is_pointer, resolve
 from affidavit.evidence.record import Confidence, Coverage, Failure, JsonValue, Record
 from affidavit.evidence.values import decode
 
 __all__ = [
-    "ANSWER", "STRENGTH", "Citation", "State", "cited_confidence", "cited_coverage", "evidence_ids", "mismatch",
-    "quality_warnings", "read_citation", "resolve",
+    "ANSWER", "STRENGTH", "Citation", "State", "cited_confidence", "cited_coverage", "mismatch", "quality_warnings",
+    "read_citation",
 ]  # fmt: skip
 
 State: TypeAlias = Literal["complete", "partial", "unknown"]
@@ -43,9 +44,6 @@ STRENGTH: Final[Mapping[str, int]] = {"unknown": 0, "partial": 1, "complete": 2}
 """Coverage states from the weakest; an answer's is never stronger than what it cites."""
 
 _CITATION: Final = re.compile(r"(ev1_[0-9a-f]{64})(?:#((?:/.*)?))?", re.DOTALL)
-_ID: Final = re.compile(r"(?<![0-9A-Za-z_])ev1_[0-9a-f]{64}(?![0-9A-Za-z_])")
-_BAD_ESCAPE: Final = re.compile(r"~(?![01])")
-_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 _STATED: Final = ("equals", "count", "where", "quote")
 _PLACEHOLDERS: Final = ("", "n/a", "none", "null", "unknown", "todo", "tbd")
 _SHOWN: Final = 80  # characters of a value that a message shows
@@ -99,7 +97,7 @@ def read_citation(json: JsonValue) -> Citation:
             f"{_shown(where)} is not an evidence id", "cite page.evidence_id or an id of df.calls()"
         )
     pointer = match[2] or ""
-    if _BAD_ESCAPE.search(pointer):
+    if not is_pointer(pointer):
         raise _invalid(f"{_shown(pointer)} is not a JSON pointer", "write ~0 for ~ and ~1 for / in a key")
     stated = {name: fields[name] for name in _STATED if name in fields}
     _check_stated(stated, is_object=type_of(json) is dict)
@@ -110,8 +108,8 @@ def mismatch(citation: Citation, result: JsonValue) -> str:
     """What of a citation does not stand in the record's encoded result; empty text when all of it does."""
     try:
         found = resolve(citation.pointer, result)
-    except LookupError as error:
-        return f"{citation.place} points at nothing in the record: {error.args[0]}"
+    except NowhereError as error:
+        return f"{citation.place} points at nothing in the record: {_nothing(error)}"
     stated = citation.stated
     if "equals" in stated and canonical(stated["equals"]) != canonical(found):
         return f"{citation.place} is {_shown(found)}, not {_shown(stated['equals'])}"
@@ -124,33 +122,6 @@ def mismatch(citation: Citation, result: JsonValue) -> str:
         if not any(quote in text for text in _texts(found)):
             return f"{_shown(quote)} does not stand in {citation.place}"
     return ""
-
-
-def resolve(pointer: str, value: JsonValue) -> JsonValue:
-    """The value at an RFC 6901 pointer.
-
-    Raises:
-        LookupError: nothing stands there; its argument says where the way ends.
-    """
-    done = ""
-    for raw in pointer.split("/")[1:]:
-        token = raw.replace("~1", "/").replace("~0", "~")
-        kind = type_of(value)
-        if kind is list:
-            if not _INDEX.fullmatch(token) or int(token) >= len(value):
-                raise LookupError(f"{_named(done)} has {len(value)} items and no {_shown(token)}")
-            value = value[int(token)]
-        elif kind is dict and token in value:
-            value = value[token]
-        else:
-            raise LookupError(f"{_named(done)} has no {_shown(token)}")
-        done += f"/{raw}"
-    return value
-
-
-def evidence_ids(json: JsonValue) -> set[str]:
-    """Every evidence id that stands in a text anywhere in a JSON tree, alone or with a pointer."""
-    return {match[0] for text in _texts(json, tagged=False) for match in _ID.finditer(text)}
 
 
 def cited_coverage(records: Sequence[Record]) -> Coverage:
@@ -226,7 +197,7 @@ def _has_fields(item: JsonValue, wanted: Mapping[str, bytes]) -> bool:
     )
 
 
-def _texts(json: JsonValue, *, tagged: bool = True) -> Iterator[str]:
+def _texts(json: JsonValue) -> Iterator[str]:
     """Every text in a JSON tree but its keys; `$text` tags are read as the text that they hold."""
     stack: list[JsonValue] = [json]
     while stack:
@@ -237,10 +208,10 @@ def _texts(json: JsonValue, *, tagged: bool = True) -> Iterator[str]:
         elif kind is list:
             stack += reversed(item)
         elif kind is dict:
-            text = _untagged(item) if tagged else None
+            text = _untagged(item)
             if text is not None:
                 yield text
-            elif not (tagged and _is_tag(item)):
+            elif not _is_tag(item):
                 stack += reversed(list(item.values()))
 
 
@@ -258,8 +229,10 @@ def _is_tag(item: dict[str, Any]) -> bool:
     return set(item) == {"$bytes"}
 
 
-def _named(place: str) -> str:
-    return _shown(place) if place else "the result"
+def _nothing(error: NowhereError) -> str:
+    above = _shown(error.above) if error.above else "the result"
+    items = f"{len(error.found)} items and " if type_of(error.found) is list else ""
+    return f"{above} has {items}no {_shown(error.token)}"
 
 
 def _shown(value: JsonValue) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from affidavit.errors import AffidavitError, FailedError, NotFoundError, UsageError, VerificationError
 
-__all__ = ["open_input", "optional", "read_input", "write_output"]
+__all__ = ["open_input", "optional", "read_input", "sync_folder", "write_output"]
 
 T = TypeVar("T")
 
@@ -93,8 +93,24 @@ def write_output(
         raise _unwritable(path, error) from None
     finally:
         Path(name).unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return result
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder durable, where the platform lets folders be opened.
+
+    Raises:
+        OSError: it cannot be known to be durable.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def optional(module: str, extra: str) -> Any:
@@ -165,18 +181,6 @@ def _unpackable(path: Path, problem: str) -> VerificationError:
     return VerificationError(
         "bundle-damaged", f"{path} cannot be unpacked: {problem}", hint="ask for the file again"
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where the platform lets folders be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _unreadable(path: Path, reason: str) -> UsageError:

@@ -43,6 +43,7 @@ from affidavit.errors import UsageError
 from affidavit.evidence._reading import Reader
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import Authority, Confidence, JsonValue
+from affidavit.evidence.values import is_utf8
 
 __all__ = [
     "CONFIDENCE_RANK", "FIELDS", "PREFIX", "Relation", "RelationKind", "Resolution", "Severity", "Status",
@@ -322,20 +323,12 @@ def _check_words(revision: UnknownRevision) -> None:
     ):
         if not least <= len(text) <= most:
             raise invalid(name, f"a text of {len(text)} characters", f"{least} to {most} are allowed")
-        if not _is_utf8(text):
+        if not is_utf8(text):
             raise invalid(name, "text with a lone surrogate", "give text that can be written as UTF-8")
         if name != "note" and (
             not text.strip() or (name != "probes" and _SPACE.sub(" ", text).strip(" ") != text)
         ):
             raise invalid(name, "white space that says nothing", "one space between words")
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_lists(revision: UnknownRevision) -> None:

@@ -34,7 +34,7 @@ from typing import Any, Final, TypeAlias
 from affidavit.evidence._paths import Refused, too_deep, type_of
 from affidavit.evidence._soften import soften
 
-__all__ = ["MAX_DEPTH", "SAFE_INTEGER", "JsonValue", "decode", "encode", "plain", "soften"]
+__all__ = ["MAX_DEPTH", "SAFE_INTEGER", "JsonValue", "decode", "encode", "is_utf8", "plain", "soften"]
 
 JsonValue: TypeAlias = Any
 
@@ -123,7 +123,7 @@ def _bounded(refused: Refused, max_depth: int) -> Refused:
 def _encode(value: Any, room: int) -> JsonValue:
     kind = type_of(value)
     if kind is str:
-        return value if value.isascii() or _is_utf8(value) else _tagged(value, kind, room)
+        return value if value.isascii() or is_utf8(value) else _tagged(value, kind, room)
     if kind is int:
         return value if -SAFE_INTEGER <= value <= SAFE_INTEGER else _tagged(value, kind, room)
     if kind is bool or value is None:
@@ -173,7 +173,7 @@ def _encode_list(value: list[Any], room: int) -> JsonValue:
 
 
 def _encode_key(key: str) -> str:
-    if not _is_utf8(key):
+    if not is_utf8(key):
         return "$text:" + _base64(key.encode("utf-8", "surrogatepass"))
     return "$" + key if key[:1] == "$" else key
 
@@ -204,7 +204,8 @@ def _hint(kind: type[Any]) -> str:
     return _HINTS.get(kind.__name__, "convert it to text, numbers, lists and mappings")
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Whether a text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

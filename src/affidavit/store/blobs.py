@@ -16,6 +16,7 @@ from typing import Final
 
 from affidavit.errors import UsageError, VerificationError
 from affidavit.evidence.canonical import digest
+from affidavit.evidence.files import sync_folder
 from affidavit.evidence.record import BlobRef
 from affidavit.store._faults import file_error
 
@@ -141,7 +142,7 @@ class Blobs:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -150,15 +151,3 @@ def _holds(path: Path, data: bytes) -> bool:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
         return False
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where the platform lets folders be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -97,12 +97,6 @@ class Events:
         """The events of a run in order."""
         return self._select("AND e.run = ? ORDER BY e.seq", run)
 
-    def of_record(self, evidence_id: str) -> list[StoredEvent]:
-        """Each time the record was seen, in order."""
-        sql = "SELECT number FROM records WHERE tenant = ? AND id = ?"
-        numbers = self._database.read(sql, (self._tenant, evidence_id))
-        return self._select("AND e.record = ? ORDER BY e.seq", numbers[0][0]) if numbers else []
-
     def after(self, seq: int = 0, *, limit: int = 1000) -> list[StoredEvent]:
         """At most `limit` events of the whole tenant that follow `seq`, in order."""
         sql = f"{_SELECT_IN_ORDER} AND e.seq > ? ORDER BY e.seq LIMIT ?"

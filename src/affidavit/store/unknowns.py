@@ -220,15 +220,6 @@ class Unknowns:
         for offset, revision in enumerate(fresh, start=1):
             yield self._entry_event(revision, seen.count + offset, None, None)
 
-    def adopt(self, revisions: Iterable[UnknownRevision], *, whole: bool = True) -> int:
-        """Bring revisions from elsewhere into the register, all of them or none; how many were new.
-
-        Raises:
-            AffidavitError: as `adopting`.
-        """
-        added, _ = self._store.load(self.adopting(revisions, whole=whole))
-        return added
-
     # ---- the register ----
 
     def _look(self) -> _Seen:

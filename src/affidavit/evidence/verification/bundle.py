@@ -13,8 +13,8 @@ import orjson
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence import unknowns
-from affidavit.evidence._bundle_reading import BrokenBundleError, Piece, Pieces, version_of
-from affidavit.evidence.bundle import KIND, MAX_ELEMENT_DEPTH, VERSION, Bounds, notes_digest
+from affidavit.evidence.bundles.document import KIND, MAX_ELEMENT_DEPTH, VERSION, Bounds, notes_digest
+from affidavit.evidence.bundles.pieces import BrokenBundleError, Piece, Pieces, version_of
 from affidavit.evidence.canonical import CanonicalJson, canonical, digest, parse
 from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed, body_id, open_sealed, seal

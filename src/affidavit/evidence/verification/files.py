@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, Final, Literal, TypeAlias, cast
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError
-from affidavit.evidence.bundle import KIND, Bounds
+from affidavit.evidence.bundles.document import KIND, Bounds
 from affidavit.evidence.canonical import parse
 from affidavit.evidence.record import JsonValue, Record
 from affidavit.evidence.verification.answer import Lookup, check_envelope

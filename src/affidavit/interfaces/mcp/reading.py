@@ -11,6 +11,7 @@ import orjson
 from affidavit.errors import NotFoundError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.identity import PREFIX, to_json
+from affidavit.evidence.pointer import NowhereError, is_pointer, resolve
 from affidavit.evidence.record import Failure, JsonValue, Record, Success
 from affidavit.interfaces.mcp.preview import Page, page
 from affidavit.interfaces.mcp.reply import Reply, call_text, json_text
@@ -117,37 +118,29 @@ def _reply(kept: _Kept, part: str, pointer: str, shown: Page) -> Reply:
 
 def _at(value: JsonValue, pointer: str) -> JsonValue:
     """The value at an RFC 6901 pointer."""
-    if pointer and not pointer.startswith("/"):
+    if not is_pointer(pointer):
         raise UsageError(
             "arguments-invalid",
             f"read: {_brief(pointer)} is not a JSON Pointer",
             hint="for example /rows/0/path",
         )
-    done = ""
-    for raw in pointer.split("/")[1:]:
-        token = raw.replace("~1", "/").replace("~0", "~")
-        value = _step(value, token, done)
-        done += f"/{raw}"
-    return value
+    try:
+        return resolve(pointer, value)
+    except NowhereError as error:
+        raise _nothing(error) from None
 
 
-def _step(value: JsonValue, token: str, done: str) -> JsonValue:
-    above = done[-200:] or "the whole"
-    if isinstance(value, list):
-        items = cast("list[JsonValue]", value)
-        if token.isascii() and token.isdecimal() and len(token) < 10 and int(token) < len(items):
-            return items[int(token)]
-        hint = f"0 to {len(items) - 1}" if items else "it is empty"
-        raise NotFoundError(
-            "item-not-found", f"{above} has {len(items)} items and no {_brief(token)}", hint=hint
-        )
-    if isinstance(value, dict):
-        entries = cast("dict[str, JsonValue]", value)
-        if token in entries:
-            return entries[token]
-        hint = suggestion(token, list(entries)[:200], otherwise="It has")
-        raise NotFoundError("item-not-found", f"{above} has no {_brief(token)}", hint=hint)
-    raise NotFoundError("item-not-found", f"{above} has no parts, so no {_brief(token)}")
+def _nothing(error: NowhereError) -> NotFoundError:
+    above, missing = error.above[-200:] or "the whole", _brief(error.token)
+    if isinstance(error.found, list):
+        count = len(cast("list[JsonValue]", error.found))
+        hint = f"0 to {count - 1}" if count else "it is empty"
+        return NotFoundError("item-not-found", f"{above} has {count} items and no {missing}", hint=hint)
+    if isinstance(error.found, dict):
+        names = list(cast("dict[str, JsonValue]", error.found))
+        hint = suggestion(error.token, names[:200], otherwise="It has")
+        return NotFoundError("item-not-found", f"{above} has no {missing}", hint=hint)
+    return NotFoundError("item-not-found", f"{above} has no parts, so no {missing}")
 
 
 def _brief(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from affidavit.evidence.bundle import write_bundle
+from affidavit.evidence.bundles.document import write_bundle
 from affidavit.evidence.canonical import digest
 from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from affidavit.errors import VerificationError
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue, Record
 from affidavit.evidence.unknowns import UnknownRevision

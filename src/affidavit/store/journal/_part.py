@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from affidavit.errors import FailedError
+from affidavit.evidence.files import sync_folder
 from affidavit.store.journal._lock import Lock
 from affidavit.store.journal.names import find_journal, part_path, stem
 
@@ -63,7 +64,7 @@ def claim(folder: Path, session: str, first_subject: str | None) -> str:
             return found
         name = stem(session, first_subject)
         os.close(os.open(part_path(folder, name, 1), _FLAGS | os.O_CREAT, 0o600))
-        _sync_folder(folder)
+        sync_folder(folder)
         return name
 
 
@@ -98,7 +99,7 @@ class Part:
             os.close(handle)
             raise FailedError("journal-failed", f"{path} is not a file", hint="choose another folder")
         if create:
-            _sync_folder(folder)
+            sync_folder(folder)
         return cls(number, path, handle)
 
     def acquire(self) -> None:
@@ -183,15 +184,3 @@ def _folder_lock(folder: Path) -> Generator[None]:
     finally:
         if handle >= 0:
             os.close(handle)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name durable, where the platform lets folders be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

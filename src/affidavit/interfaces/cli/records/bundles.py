@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from affidavit.errors import UsageError
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
+from affidavit.evidence.bundles.merging import OpenBundle, diff, merge_bundles
 from affidavit.evidence.files import open_input, read_input, write_output
-from affidavit.evidence.merging import OpenBundle, diff, merge_bundles
 from affidavit.evidence.record import JsonValue
 from affidavit.evidence.verification import signing
 from affidavit.evidence.verification.answer import envelope_of

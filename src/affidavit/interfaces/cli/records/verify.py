@@ -9,9 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from affidavit.evidence.bundle import Bounds
+from affidavit.evidence.bundles.document import Bounds
+from affidavit.evidence.bundles.merging import OpenBundle
 from affidavit.evidence.files import open_input
-from affidavit.evidence.merging import OpenBundle
 from affidavit.evidence.verification.answer import Lookup
 from affidavit.evidence.verification.files import Lookups, check_file, kind_of
 from affidavit.evidence.verification.report import NOT_PROVEN, Problem, Report

@@ -9,7 +9,7 @@ from itertools import groupby, repeat
 from typing import BinaryIO
 
 from affidavit.evidence import unknowns
-from affidavit.evidence.bundle import Bounds, write_bundle
+from affidavit.evidence.bundles.document import Bounds, write_bundle
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue, Record

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, Final
 
-from affidavit.evidence.bundle import START, Bounds
+from affidavit.evidence.bundles.document import START, Bounds
 
 __all__ = ["BrokenBundleError", "Piece", "Pieces", "version_of"]
 
