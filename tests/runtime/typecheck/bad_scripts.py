@@ -24,11 +24,6 @@ BAD: tuple[tuple[str, str, str | None], ...] = (
     ("[row for row in §rows]", "unresolved-reference", None),
     ('text = "größe"; print(text, §txet)', "unresolved-reference", "text"),
     ("class A:\n    x = §yy", "unresolved-reference", None),
-    (
-        "try:\n    print(1)\n    print(§totl)\nexcept Exception:\n    print(2)",
-        "unresolved-reference",
-        None,
-    ),
     ("print(f'{§totl}')", "unresolved-reference", None),
     ("§display(1)", "unresolved-reference", None),
     # namespaces and operations

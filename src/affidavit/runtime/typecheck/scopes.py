@@ -60,6 +60,7 @@ class Script:
         tree: the module.
         nodes: every node, parents before children.
         handlers: its `except` clauses.
+        strings: every string constant in it.
         dynamic: names may come into being that no tree shows (`exec`, `globals()`, star imports).
     """
 
@@ -69,6 +70,7 @@ class Script:
         self.dynamic = False
         self.nodes: list[ast.AST] = []
         self.handlers: list[ast.ExceptHandler] = []
+        self.strings: set[str] = set()
         self._mentions: dict[str, list[ast.Name]] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._scopes: dict[ast.AST, Scope] = {}
@@ -180,6 +182,8 @@ class Script:
         scope.bind(name, binding)
 
     def _note(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self.strings.add(node.value)
         if isinstance(node, ast.Name):
             self._mentions.setdefault(node.id, []).append(node)
         match node:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.resolve import Resolver
 from affidavit.runtime.typecheck.rules.proof import Stores, probed
+from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.scopes import Script
 from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText, clipped
 
@@ -53,16 +55,22 @@ class Case:
         return line[node.col_offset : node.end_col_offset].decode("utf-8", "replace")
 
     def found(
-        self, node: ast.expr | ast.keyword, rule: str, message: str, suggestion: str | None = None
+        self,
+        node: ast.expr | ast.keyword,
+        rule: str,
+        message: str,
+        suggestion: str | None = None,
+        *,
+        raises: Sequence[str] = (),
     ) -> Diagnostic:
-        """A blocking finding at the start of a node."""
+        """A finding at the start of a node; it blocks unless one of the exceptions it `raises` does no harm there."""
         column = self.text.column(node.lineno, node.col_offset)
         return Diagnostic(
             line=node.lineno,
             column=column,
             rule=rule,
             message=clipped(message),
-            blocking=True,
+            blocking=not guarded(self.script, node, *raises),
             suggestion=suggestion,
         )
 

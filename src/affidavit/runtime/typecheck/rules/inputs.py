@@ -15,7 +15,7 @@ from typing import TypeAlias
 from affidavit.runtime.typecheck.catalogue import members, named
 from affidavit.runtime.typecheck.resolve import Value
 from affidavit.runtime.typecheck.rules.case import Case
-from affidavit.runtime.typecheck.rules.proof import guarded
+from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic
 

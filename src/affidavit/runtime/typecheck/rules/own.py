@@ -16,7 +16,8 @@ from affidavit.runtime.typecheck.resolve import Callable, Missing, Value
 from affidavit.runtime.typecheck.rules import suggest
 from affidavit.runtime.typecheck.rules.awaiting import not_awaited
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import Stores, guarded, literal
+from affidavit.runtime.typecheck.rules.proof import Stores, literal
+from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
 __all__ = ["examine"]
@@ -29,6 +30,7 @@ _ITERATING = frozenset({
     "reversed",
 })
 # fmt: on
+_REFUSED = ("TypeError", "Error")
 _EXACT: Mapping[str, tuple[type, ...]] = {
     "None": (type(None),),
     "str": (str,),
@@ -40,7 +42,7 @@ _EXACT: Mapping[str, tuple[type, ...]] = {
 
 
 def examine(case: Case) -> Iterator[Diagnostic]:
-    """Every finding of the own rules; all of them block."""
+    """Every finding of the own rules; each blocks unless the script takes the error."""
     return (found for node in case.script.nodes for found in _node(case, node))
 
 
@@ -66,7 +68,7 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
     missing = case.resolver.resolve(node)
     if not isinstance(missing, Missing) or missing.node is not node:
         return
-    if guarded(case.script, node, "AttributeError") or case.is_probed(node.attr):
+    if case.is_probed(node.attr):
         return
     known = case.catalogue.attributes(missing.owner)
     line, column = attribute_place(case.text, node)
@@ -77,21 +79,16 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
         column=column,
         rule="unknown-operation" if missing.owner in case.catalogue.namespaces else "missing-attribute",
         message=f"`{owner}` has no `{node.attr}`; it has: {suggest.listing(known) or 'nothing'}",
-        blocking=True,
+        blocking=not guarded(case.script, node, "AttributeError"),
         suggestion=suggest.close(node.attr, known),
     )
 
 
 def _stream(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:
     value = case.resolver.resolve(iterated)
-    if (
-        isinstance(value, Value)
-        and _head(value) in _STREAMS
-        and not guarded(case.script, iterated, "TypeError")
-    ):
-        yield case.found(
-            iterated, "not-iterable", "this gives one page after another: use `async for`", "async for"
-        )
+    if isinstance(value, Value) and _head(value) in _STREAMS:
+        message = "this gives one page after another: use `async for`"
+        yield case.found(iterated, "not-iterable", message, "async for", raises=["TypeError"])
 
 
 def _streams_in_call(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
@@ -104,13 +101,10 @@ def _streams_in_call(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
         return
     for argument in node.args:
         value = case.resolver.resolve(argument)
-        if (
-            isinstance(value, Value)
-            and _head(value) in _STREAMS
-            and not guarded(case.script, node, "TypeError")
-        ):
+        if isinstance(value, Value) and _head(value) in _STREAMS:
             message = f"`{node.func.id}` cannot iterate this: it needs `async for`"
-            yield case.found(argument, "not-iterable", message, "[page async for page in ...]")
+            suggestion = "[page async for page in ...]"
+            yield case.found(argument, "not-iterable", message, suggestion, raises=["TypeError"])
 
 
 def _plain_async(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:
@@ -118,20 +112,21 @@ def _plain_async(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:
     if not isinstance(value, Value):
         return
     plain = _head(value) in _PLAIN or case.resolver.class_of(value) != ""
-    if plain and not _has(case, value, "__aiter__") and not guarded(case.script, iterated, "TypeError"):
-        yield case.found(iterated, "not-iterable", "this is iterated without waiting: use plain `for`", "for")
+    if plain and not _has(case, value, "__aiter__"):
+        message = "this is iterated without waiting: use plain `for`"
+        yield case.found(iterated, "not-iterable", message, "for", raises=["TypeError"])
 
 
 def _not_awaitable(case: Case, awaited: ast.expr) -> Iterator[Diagnostic]:
     value = case.resolver.resolve(awaited)
-    if not isinstance(value, Value) or guarded(case.script, awaited, "TypeError"):
+    if not isinstance(value, Value):
         return
     if _head(value) in _STREAMS:
-        yield case.found(
-            awaited, "invalid-await", "this is not awaited: iterate it with `async for`", "async for"
-        )
+        message = "this is not awaited: iterate it with `async for`"
+        yield case.found(awaited, "invalid-await", message, "async for", raises=["TypeError"])
     elif (_head(value) in _PLAIN or case.resolver.class_of(value)) and not _has(case, value, "__await__"):
-        yield case.found(awaited, "invalid-await", f"`{_head(value)}` cannot be awaited: it is there already")
+        message = f"`{_head(value)}` cannot be awaited: it is there already"
+        yield case.found(awaited, "invalid-await", message, raises=["TypeError"])
 
 
 def _head(value: Value) -> str:
@@ -154,7 +149,7 @@ def _selectors(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
         given += node.args[:1]
     for one in given if fields else ():
         display = _display(case, one)
-        if display is not None and not guarded(case.script, node, "TypeError", "Error"):
+        if display is not None:
             yield from _fields(case, fields, display)
 
 
@@ -189,13 +184,13 @@ def _fields(case: Case, selector: str, display: ast.Dict) -> Iterator[Diagnostic
         if not isinstance(key.value, str) or key.value not in known:
             near = suggest.close(str(key.value), known)
             message = f"`where` has no field {key.value!r}; it has: {suggest.listing(known)}"
-            yield case.found(key, "unknown-where-field", message, near)
+            yield case.found(key, "unknown-where-field", message, near, raises=_REFUSED)
             continue
         wanted = case.catalogue.field(selector, key.value)
         given = literal(value)
         if wanted is not None and given is not Stores.UNKNOWN and not _fits(given, wanted):
             message = f"`where` field {key.value!r} takes {ast.unparse(wanted)}, not {given!r}"
-            yield case.found(value, "invalid-where-value", message, _near_literal(given, wanted))
+            yield case.found(value, "invalid-where-value", message, _near_literal(given, wanted), raises=_REFUSED)
 
 
 def _fits(given: object, annotation: ast.expr) -> bool:

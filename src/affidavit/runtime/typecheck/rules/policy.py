@@ -26,7 +26,8 @@ from typing import TypeAlias
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules import inputs, results, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import guarded, steady
+from affidavit.runtime.typecheck.rules.proof import steady
+from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic, clipped
 
@@ -193,6 +194,8 @@ def _late(case: Case) -> bool:
 
 def _dropped(case: Case, finding: Finding, node: Node) -> _Proof | None:
     if not isinstance(node, ast.Call) or "`CoroutineType[" not in finding.message:
+        return None
+    if guarded(case.script, node):
         return None
     short = case.source_of(node, 100)
     return _Proof(

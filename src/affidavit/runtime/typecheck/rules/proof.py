@@ -1,7 +1,7 @@
-"""What must be known before a finding counts as proof: handlers around it, stores elsewhere, names kept apart.
+"""What must be known before a finding counts as proof: stores elsewhere, attributes asked for by string.
 
-A type is what the stubs promise; a script may still make it untrue, by storing another key into a row or by catching
-the very exception. Every question here is answered for the script's benefit.
+A type is what the stubs promise; a script may still make it untrue, by storing another key into a row. Every question
+here is answered for the script's benefit.
 """
 
 from __future__ import annotations
@@ -12,53 +12,11 @@ from collections.abc import Iterator
 from affidavit.runtime.typecheck.catalogue import named
 from affidavit.runtime.typecheck.scopes import Script, strings_in
 
-__all__ = ["Stores", "guarded", "literal", "probed", "steady"]
+__all__ = ["Stores", "literal", "probed", "steady"]
 
 _MERGING = frozenset({"update", "setdefault", "__setitem__", "__ior__", "__or__", "fromkeys"})
 _TAKING = frozenset({"get", "pop"})
 _NOT_LITERAL = object()
-
-
-def guarded(script: Script, node: ast.AST, *exceptions: str) -> bool:
-    """Whether the script expects one of these exceptions around the node.
-
-    It does when it catches it by name, or when the node's statement is all that a `try` with a broad handler tries. A
-    broad handler around more than that is a safety net, and a misspelt word in it is still a mistake.
-    """
-    inner = node
-    for around in script.ancestors(node):
-        match around:
-            case ast.Try(body=body, handlers=handlers) if inner in body:
-                expected = (*exceptions, "Exception", "BaseException", "") if len(body) == 1 else exceptions
-                if any(_catches(handler.type, expected) for handler in handlers):
-                    return True
-            case ast.With(items=items) | ast.AsyncWith(items=items):
-                if any(_suppresses(item.context_expr, exceptions) for item in items):
-                    return True
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                # Its caller may catch it, which cannot be seen from here.
-                return _any_handler(script, exceptions)
-            case _:
-                pass
-        inner = around
-    return False
-
-
-def _any_handler(script: Script, exceptions: tuple[str, ...]) -> bool:
-    return any(_catches(handler.type, exceptions) for handler in script.handlers)
-
-
-def _catches(caught: ast.expr | None, exceptions: tuple[str, ...]) -> bool:
-    if caught is None:
-        return "" in exceptions
-    listed = caught.elts if isinstance(caught, ast.Tuple) else [caught]
-    return any(named(one) in exceptions for one in listed)
-
-
-def _suppresses(manager: ast.expr, exceptions: tuple[str, ...]) -> bool:
-    if not isinstance(manager, ast.Call) or named(manager.func) != "suppress":
-        return False
-    return any(named(one) in (*exceptions, "Exception", "BaseException") for one in manager.args)
 
 
 def probed(script: Script) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Final
 from affidavit.runtime.typecheck.resolve import Value
 from affidavit.runtime.typecheck.rules import suggest
 from affidavit.runtime.typecheck.rules.case import Case
-from affidavit.runtime.typecheck.rules.proof import guarded
+from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.surroundings import ResultTypes
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
