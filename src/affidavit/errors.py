@@ -70,6 +70,8 @@ CODES: Final[Mapping[str, str]] = {
     "selector-invalid": "`where` names an unknown field or holds a value of another type",
     "limit-invalid": "`limit` or `offset` outside its bounds",
     "item-not-found": "no item has this id in the collection",
+    "graph-too-large": "a graph with more blocks or edges than its bounds allow",
+    "graph-invalid": "blocks and edges that make no graph: an id is missing, repeated or of another type",
     # operations
     "operation-unknown": "no operation has this name",
     "arguments-invalid": "arguments that the input schema refuses; details.path names the place",
@@ -93,6 +95,8 @@ CODES: Final[Mapping[str, str]] = {
     "engine-unavailable": "the asked engine cannot run here, or not isolated",
     "engine-unsupported": "the engine cannot run this script as Python means it",
     "session-busy": "the session is running a script already",
+    "run-orphaned": "the process that ran the script ended before the script was settled",
+    "key-reused": "an idempotency key that belongs to another request",
     "session-not-found": "no session has this id",
     "run-not-found": "no run has this id",
     "result-unavailable": "an earlier run has no such value: it failed, or its value is no longer kept",

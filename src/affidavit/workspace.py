@@ -231,7 +231,7 @@ class Workspace:
         catalogue = self._catalogue(self.mounts(session_id), grants, progress or _silent)
         locks = self.root / "locks"
         locks.mkdir(parents=True, exist_ok=True)
-        return Session(
+        session = Session(
             session_id,
             Parts(
                 store=self.store,
@@ -242,6 +242,9 @@ class Workspace:
                 grants=tuple(grants),
             ),
         )
+        if keep:
+            session.recover()
+        return session
 
     def journal(self, session_id: str) -> Journal | None:
         """The journal of a session that was opened here, or None."""

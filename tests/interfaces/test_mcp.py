@@ -120,7 +120,7 @@ async def test_requests_of_one_client_wait_for_each_other(root: Path) -> None:
         assert "df.db.app.files" in text(found)
 
 
-async def test_a_session_in_use_by_another_client_says_what_to_do(root: Path, tools: str) -> None:
+async def test_two_clients_of_one_session_take_turns(root: Path, tools: str) -> None:
     started = asyncio.Event()
 
     async def told(progress: float, total: float | None, message: str | None) -> None:
@@ -131,12 +131,19 @@ async def test_a_session_in_use_by_another_client_says_what_to_do(root: Path, to
         code = {"code": "await df.tool.t.wait_forever()"}
         waiting = asyncio.create_task(one.client.call_tool("run", code, progress_callback=told))
         await started.wait()
-        busy = await other.call("run", code="1")
-        assert busy.is_error
-        assert busy.structured_content["error"]["code"] == "session-busy"
-        assert "call run again" in busy.structured_content["next"]
+        behind = asyncio.create_task(other.run("1"))
         waiting.cancel()
         await asyncio.wait([waiting])
+        assert (await behind)["number"] == 2
+
+
+async def test_a_request_sent_again_is_run_once(root: Path) -> None:
+    async with connect(root, "--session", "s-1") as agent:
+        first = await agent.run("import random\nrandom.random()", idempotency_key="k")
+        assert await agent.run("import random\nrandom.random()", idempotency_key="k") == first
+        other = await agent.call("run", code="2", idempotency_key="k")
+        assert other.structured_content["error"]["code"] == "key-reused"
+        assert "new idempotency_key" in other.structured_content["next"]
 
 
 async def test_a_cancelled_request_kills_its_run(root: Path, tools: str) -> None:
@@ -217,7 +224,7 @@ def test_a_signal_ends_scripts_and_settles_them(root: Path, tools: str, number: 
         ("describe", {"path": "db.app.file.page"}, "operation-unknown", "df.db.app.files.page"),
         ("read", {"ref": "what"}, "arguments-invalid", "neither an evidence id nor a run"),
         ("read", {"ref": "ev1_00000000"}, "evidence-not-found", "ev1_00000000"),
-        ("read", {"ref": "run_0"}, "run-not-found", "run_0"),
+        ("read", {"ref": "run_none"}, "run-not-found", "run_none"),
         ("read", {"ref": "7"}, "run-not-found", "'7'"),
         ("read", {"ref": "1", "part": "result"}, "arguments-invalid", "no part 'result'"),
         ("read", {"ref": "1", "pointer": "a"}, "arguments-invalid", "not a JSON Pointer"),

@@ -23,7 +23,7 @@ from affidavit.evidence.record import Failure, JsonValue, Record, Unfinished
 from affidavit.namespaces.names import suggest
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Decision, Grant, decide, within_budget
-from affidavit.runtime.ledger import CallEntry, CallStatus, Ledger, failed, outcome_of, shown
+from affidavit.runtime.ledger import CallEntry, CallStatus, Ledger, delivery_of, failed, outcome_of, shown
 from affidavit.runtime.program import CallResult, CallReturned, ScriptCall
 from affidavit.runtime.recorder import Recorder
 from affidavit.store import Store
@@ -65,7 +65,7 @@ class Broker:
         """
         operation = self._operations.get(call.path)
         if operation is None:
-            return failed(_unknown(call.path, self._operations), self._now())
+            return failed(_unknown(call.path, self._operations), 0.0)
         started = self._now()
         number, parameters, end = await self._attempt(operation, call, ledger)
         result = CanonicalJson(b"null")
@@ -90,14 +90,15 @@ class Broker:
             coverage=reply.coverage,
             limitations=reply.limitations,
         )
-        evidence_id = await self._keep(record, call, ledger, number, started)
+        delivery = delivery_of(end, operation)
+        evidence_id, at = await self._keep(record, call, ledger, number, started, delivery)
         if end is None:
             raise asyncio.CancelledError
         if isinstance(end, AffidavitError):
-            return failed(end, self._now(), evidence_id)
-        json = shown(operation, result, end, evidence_id)
+            return failed(end, at, evidence_id)
+        json = shown(result, delivery, evidence_id)
         ledger.result_bytes += len(json)
-        return CallReturned(json=json, completed=self._now())
+        return CallReturned(json=json, completed=at)
 
     async def _attempt(
         self, operation: Operation, call: ScriptCall, ledger: Ledger
@@ -134,8 +135,14 @@ class Broker:
             return number, parameters, FailedError("tool-failed", message, details=details)
 
     async def _keep(
-        self, record: Record, call: ScriptCall, ledger: Ledger, number: int, started: float
-    ) -> str:
+        self,
+        record: Record,
+        call: ScriptCall,
+        ledger: Ledger,
+        number: int,
+        started: float,
+        delivery: Mapping[str, JsonValue],
+    ) -> tuple[str, float]:
         sealed = seal(record)
         status: CallStatus = "ok"
         code = ""
@@ -149,16 +156,18 @@ class Broker:
             evidence_id=sealed.id,
             status=status,
             line=call.line,
-            duration_ms=(self._now() - started) * 1000,
+            duration_ms=round((self._now() - started) * 1000, 3),
             code=code,
         )
         try:
-            await self._recorder.recorded(call, entry, run=ledger.run, number=number, record=sealed)
+            at = await self._recorder.recorded(
+                call, entry, run=ledger.run, number=number, record=sealed, delivery=delivery
+            )
         except asyncio.CancelledError:
             ledger.entries.append(entry)  # it was written before
             raise
         ledger.entries.append(entry)
-        return sealed.id
+        return sealed.id, at
 
 
 def _permit(decision: Decision, code: str) -> None:

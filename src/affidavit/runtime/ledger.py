@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -9,13 +10,22 @@ import orjson
 
 from affidavit.errors import AffidavitError
 from affidavit.evidence import values
-from affidavit.evidence.canonical import CanonicalJson
+from affidavit.evidence.canonical import CanonicalJson, canonical, digest
 from affidavit.evidence.record import Failure, JsonValue, Outcome, Success, Unfinished
 from affidavit.namespaces.operation import Operation, Reply
 from affidavit.policy import Budget, Spent
 from affidavit.runtime.program import CallFailed
 
-__all__ = ["CallEntry", "CallStatus", "Ledger", "failed", "outcome_of", "shown"]
+__all__ = [
+    "CallEntry",
+    "CallStatus",
+    "Ledger",
+    "delivery_of",
+    "failed",
+    "given",
+    "outcome_of",
+    "shown",
+]
 
 CallStatus: TypeAlias = Literal["ok", "failed", "unfinished"]
 
@@ -40,7 +50,7 @@ class CallEntry:
             "evidence_id": self.evidence_id,
             "status": self.status,
             "line": self.line,
-            "duration_ms": round(self.duration_ms, 3),
+            "duration_ms": self.duration_ms,
             "code": self.code,
         }
 
@@ -88,14 +98,36 @@ def _details(error: AffidavitError) -> dict[str, JsonValue]:
         return {"unsupported": unsupported.message}
 
 
-def shown(operation: Operation, result: CanonicalJson, reply: Reply, evidence_id: str) -> bytes:
+def given(arguments: Mapping[str, JsonValue]) -> str:
+    """Digest of the arguments of a call as the script gave them, encoded, by Python name."""
+    return digest(canonical(dict(arguments)))
+
+
+def delivery_of(end: Reply | AffidavitError | None, operation: Operation) -> dict[str, JsonValue]:
+    """What a caller is told beside what the record holds, for its event: enough to tell it again.
+
+    Of a result: `evidence`, whether it shows its own evidence id, and `outside`, the members that the hash leaves out,
+    by path. Of a failure: `message`, `hint` and `retryable`. Absent members are false or empty.
+    """
+    if isinstance(end, AffidavitError):
+        told = values.encode([end.message, end.hint])  # text of foreign code may hold what JSON cannot
+        return {"message": told[0], "hint": told[1], "retryable": end.retryable}
+    found: dict[str, JsonValue] = {}
+    if end is not None and operation.carries_evidence:
+        found["evidence"] = True
+    if end is not None and end.outside:
+        found["outside"] = dict(end.outside)
+    return found
+
+
+def shown(result: CanonicalJson, delivery: Mapping[str, Any], evidence_id: str) -> bytes:
     """The result as the caller sees it: the hashed value plus what may not enter the hash."""
-    if not (operation.carries_evidence or reply.outside):
+    if not delivery:
         return result.data
     whole: Any = result.value()
-    if operation.carries_evidence:
+    if delivery.get("evidence"):
         whole["evidence_id"] = evidence_id
-    for path, value in reply.outside.items():
+    for path, value in sorted(delivery.get("outside", {}).items()):
         *parents, last = path.split(".")
         at = whole
         for name in parents:
@@ -111,6 +143,6 @@ def failed(error: AffidavitError, completed: float, evidence_id: str = "") -> Ca
         message=error.message,
         hint=error.hint,
         retryable=error.retryable,
-        details=dict(error.details) | ({"evidence_id": evidence_id} if evidence_id else {}),
+        details=_details(error) | ({"evidence_id": evidence_id} if evidence_id else {}),
         completed=completed,
     )

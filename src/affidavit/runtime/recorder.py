@@ -8,13 +8,13 @@ goes on before its own event is durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.operation import Operation
-from affidavit.runtime.ledger import CallEntry
+from affidavit.runtime.ledger import CallEntry, given
 from affidavit.runtime.program import ScriptCall
 from affidavit.store import Event, Store
 
@@ -43,6 +43,8 @@ class Recorder:
         self._now = now
         self._first: asyncio.Task[object] | None = None
         self._batch: _Batch | None = None
+        self._waiting = 0
+        self._settling: asyncio.Future[None] | None = None
 
     async def started(
         self, call: ScriptCall, operation: Operation, *, run: str | None, number: int, parameters: JsonValue
@@ -58,6 +60,7 @@ class Recorder:
             "contract": operation.contract,
             "producer": [operation.producer.name, operation.producer.version],
             "authority": operation.authority,
+            "effect": operation.effect,
             "confidence": operation.confidence,
         }
         await self._append(
@@ -65,18 +68,30 @@ class Recorder:
         )
 
     async def recorded(
-        self, call: ScriptCall, entry: CallEntry, *, run: str | None, number: int, record: Sealed
-    ) -> None:
-        """Log the end of a call, with its record."""
-        data = entry.as_json()
+        self,
+        call: ScriptCall,
+        entry: CallEntry,
+        *,
+        run: str | None,
+        number: int,
+        record: Sealed,
+        delivery: Mapping[str, JsonValue],
+    ) -> float:
+        """Log the end of a call, with its record; the moment that the log has for it, seconds since the epoch.
+
+        `delivery` is what the caller is told beside what the record holds (see `ledger.Delivery`).
+        """
+        data = entry.as_json() | {"given": given(call.arguments)}
         data["column"], data["iteration"], data["call"] = call.column, call.iteration, number
-        await self._append(
-            Event(kind="call-recorded", session=self._session, run=run, at=self._now(), data=data), record
-        )
+        if delivery:
+            data["delivery"] = dict(delivery)
+        event = Event(kind="call-recorded", session=self._session, run=run, at=self._now(), data=data)
+        await self._append(event, record)
+        return event.at
 
     async def _append(self, event: Event, record: Sealed | None) -> None:
         task = asyncio.current_task()
-        if self._first is None:
+        if self._first is None and not self._waiting:
             self._first = task
             asyncio.get_running_loop().call_soon(self._end_turn)
         if self._first is task:
@@ -87,18 +102,28 @@ class Recorder:
         if batch is None:
             batch = self._batch = _Batch()
         batch.entries.append((event, record))
+        self._waiting += 1
         try:
             await asyncio.sleep(0)
         finally:
+            self._waiting -= 1
             self._write(batch)
         if batch.problem is not None:
             raise batch.problem
         await self._settle()
 
     async def _settle(self) -> None:
-        """Where a journal promises the disk, wait for it beside the loop: other sessions go on and share the wait."""
-        if self._store.waits(self._session):
+        """Where a journal promises the disk, wait for it beside the loop: other calls share the wait, in their order."""
+        if not self._store.waits(self._session):
+            return
+        before, own = self._settling, asyncio.get_running_loop().create_future()
+        self._settling = own
+        try:
             await asyncio.to_thread(self._store.settle, self._session)
+            if before is not None and not before.done():
+                await asyncio.wait({before})
+        finally:
+            own.set_result(None)
 
     def _end_turn(self) -> None:
         self._first = None

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import orjson
 
 from affidavit.errors import NotFoundError, RejectedError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.engine import Choice, Refusal
 from affidavit.runtime.ledger import CallEntry
-from affidavit.runtime.program import RunOutcome
-from affidavit.store import StoredEvent
+from affidavit.runtime.program import Limits, RunOutcome
+from affidavit.store import Event, Store, StoredEvent
 
 __all__ = [
+    "Request",
     "Run",
     "RunStatus",
     "RunView",
@@ -22,11 +26,41 @@ __all__ = [
     "rejection",
     "resolve_run",
     "runs_of",
+    "script_digest",
     "script_error",
+    "settlement",
     "unsupported",
 ]
 
 RunStatus: TypeAlias = Literal["succeeded", "failed", "rejected", "timed-out", "cancelled", "orphaned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A script that a client wants run, as `run-requested` keeps it.
+
+    Attributes:
+        source: the script as it was given.
+        inputs: its inputs by name, encoded.
+        engine: `auto` or an engine's name.
+        limits: bounds of the run.
+    """
+
+    source: str
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    engine: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+    def as_event(self, number: int) -> dict[str, JsonValue]:
+        """The data of the event, for the run of this number."""
+        return {
+            "source": self.source,
+            "script": script_digest(self.source),
+            "inputs": dict(self.inputs),
+            "engine": self.engine,
+            "limits": asdict(self.limits),
+            "number": number,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +129,39 @@ class Run:
             "notes": list(self.notes),
         }
 
+    @classmethod
+    def of(cls, view: RunView, *, session: str, store: Store) -> Run:
+        """The report of a run that is settled, as it was given then.
+
+        Raises:
+            VerificationError: `store-damaged`, when the bytes of a large value are.
+        """
+        settled: Mapping[str, Any] = view.settled
+        given = {name: settled[name] for name in _REPORTED if name in settled}
+        given |= {name: tuple(settled[name]) for name in ("diagnostics", "notes") if name in settled}
+        return cls(
+            run_id=view.run_id,
+            number=view.number,
+            session_id=session,
+            status=settled["status"],
+            value=view.value(store),
+            calls=tuple(_entry(event) for event in view.calls),
+            **given,
+        )
+
+
+_REPORTED: Final = (
+    "engine",
+    "engine_reason",
+    "has_value",
+    "answer",
+    "stdout",
+    "stdout_cut",
+    "error",
+    "check",
+    "check_reason",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
@@ -111,6 +178,38 @@ class RunView:
     settled: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     started: tuple[StoredEvent, ...] = ()
     calls: tuple[StoredEvent, ...] = ()
+
+    def value(self, store: Store) -> JsonValue:
+        """What the run returned, encoded; a large value is read from its blob.
+
+        Raises:
+            VerificationError: `store-damaged`.
+        """
+        blob: Mapping[str, Any] | None = cast("Mapping[str, Any] | None", self.settled.get("value_blob"))
+        return self.settled.get("value") if blob is None else orjson.loads(store.blobs.get(blob["digest"]))
+
+
+def settlement(session: str, run: str, data: Mapping[str, JsonValue], at: float) -> Event:
+    """The one event that settles a run: its key keeps a second from being appended."""
+    return Event(kind="run-settled", session=session, run=run, at=at, data=dict(data), key=f"settled:{run}")
+
+
+def script_digest(source: str) -> str:
+    """Digest of a script's text, as requests and answers name it."""
+    return "sha256:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _entry(event: StoredEvent) -> CallEntry:
+    data = cast("dict[str, Any]", event.data)
+    return CallEntry(
+        operation=data["operation"],
+        contract=data["contract"],
+        evidence_id=event.evidence_id or "",
+        status=data["status"],
+        line=data["line"],
+        duration_ms=data["duration_ms"] or 0.0,
+        code=data["code"],
+    )
 
 
 def runs_of(events: Iterable[StoredEvent]) -> list[RunView]:

@@ -1,6 +1,5 @@
 """`results`: what earlier scripts of a session returned, typed, addressed by position and by number."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -329,18 +328,6 @@ async def test_types_come_from_every_element(
         await value(session, source)
     for source in refused:
         await rejected(session, source)
-
-
-async def test_two_clients_take_turns(workspace: Workspace) -> None:
-    """Whoever comes while a script runs is told so, and sees the settlement when it comes again."""
-    one, two = await workspace.session("shared"), await workspace.session("shared")
-    first = asyncio.create_task(one.run("import asyncio\nawait asyncio.sleep(0.2)\n'one'"))
-    await asyncio.sleep(0)
-    with pytest.raises(AffidavitError, match="session-busy"):
-        await two.run("1")
-    await first
-    assert (await two.run("results[0].data + '!'")).data == "one!"
-    assert (await one.run("results[0].data + '!'")).data == "one!!"
 
 
 def test_mentions_without_a_mention() -> None:

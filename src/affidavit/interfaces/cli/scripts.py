@@ -37,6 +37,8 @@ def run(
     memory_mb: int = 512,
     calls: int = 10_000,
     brief: Annotated[bool, Parameter(negative="")] = False,
+    idempotency_key: str | None = None,
+    wait: float | None = None,
     journalling: Journalling = Journalling(),  # noqa: B008
     common: Common = Common(),  # noqa: B008
 ) -> int:
@@ -54,6 +56,8 @@ def run(
         memory_mb: Megabytes of memory that the script may use.
         calls: How many calls it may make.
         brief: Print a bounded account: status, type, a preview, what was cut, and what reaches the whole.
+        idempotency_key: The same request again under the same key is not run again: its first result is shown.
+        wait: Seconds to wait for scripts of the session that were requested before; as long as it takes by default.
     """
     source = read_source(script)
     inputs = read_pairs(input or [])
@@ -67,7 +71,14 @@ def run(
             journal=journalling.settings(),
         ) as workspace:
             opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
-            finished = await opened.run(source, engine=engine, inputs=inputs, limits=limits)
+            finished = await opened.run(
+                source,
+                engine=engine,
+                inputs=inputs,
+                limits=limits,
+                idempotency_key=idempotency_key,
+                wait_seconds=wait,
+            )
             for note in workspace.notices():
                 say(f"note: {note}")
             return finished

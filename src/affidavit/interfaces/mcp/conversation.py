@@ -92,7 +92,6 @@ class Conversation:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._session_id = settings.session or f"ses_{secrets.token_hex(8)}"
-        self._alone = asyncio.Lock()
         self._mounting = ""
         self._opening: asyncio.Task[Session] | None = None
         self._answering = set[asyncio.Task[Reply]]()
@@ -191,17 +190,16 @@ class Conversation:
             made += 1
             tell(f"call {made}: {call.path}")
 
-        # One script at a time in a session: requests of one client wait for each other instead of failing.
-        async with self._alone:
-            return ran(
-                await session.run(
-                    asked.code,
-                    engine=asked.engine,
-                    inputs=inputs,
-                    limits=self._settings.limits,
-                    on_call=on_call,
-                )
+        return ran(
+            await session.run(
+                asked.code,
+                engine=asked.engine,
+                inputs=inputs,
+                limits=self._settings.limits,
+                on_call=on_call,
+                idempotency_key=asked.idempotency_key,
             )
+        )
 
     async def _search(self, given: Mapping[str, Any], tell: Tell) -> Reply:
         asked = parse(SearchArguments, "search", given)

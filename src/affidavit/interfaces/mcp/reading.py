@@ -210,7 +210,7 @@ def _of_run(store: Store, session: Session, ref: str) -> _Kept:
         "error": error.get("code"),
     }
     parts: dict[str, Callable[[], JsonValue]] = {
-        "value": lambda: values.plain(_value(store, view)),
+        "value": lambda: values.plain(view.value(store)),
         "stdout": lambda: settled.get("stdout", ""),
         "error": lambda: settled.get("error"),
         "diagnostics": lambda: settled.get("diagnostics", []),
@@ -219,13 +219,6 @@ def _of_run(store: Store, session: Session, ref: str) -> _Kept:
         "source": lambda: cast("Mapping[str, Any]", requested.data)["source"],
     }
     return _Kept(ref=view.run_id, kind="run", about=about, parts=parts, default="value")
-
-
-def _value(store: Store, view: RunView) -> JsonValue:
-    blob = cast("Mapping[str, Any] | None", view.settled.get("value_blob"))
-    if blob is None:
-        return view.settled.get("value")
-    return orjson.loads(store.blobs.get(blob["digest"]))
 
 
 def _calls(view: RunView) -> list[JsonValue]:

@@ -24,6 +24,7 @@ _NEXT: Final[Mapping[str, str]] = {
     "value-unsupported": "call the tool again with JSON values",
     "value-too-large": "call the tool again with less",
     "session-busy": "call run again when the other client's script has ended",
+    "key-reused": "call run again with a new idempotency_key, or without one",
     "artifact-changed": "the person who started this server must start it again",
     "artifact-not-found": "the person who started this server must correct --mount",
     "mount-invalid": "the person who started this server must correct --mount",

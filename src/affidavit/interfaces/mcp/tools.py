@@ -25,6 +25,7 @@ __all__ = [
 _MAX_CODE: Final = 1 << 20
 _MAX_WORDS: Final = 1000
 _MAX_PATH: Final = 1000
+_MAX_KEY: Final = 1000
 _MAX_POINTER: Final = 8 << 10
 
 _Arguments = TypeVar("_Arguments", bound=BaseModel)
@@ -47,6 +48,14 @@ class RunArguments(_Strict):
         Field(description="Which sandbox. auto takes cpython where it is isolated, else monty."),
     ] = "auto"
     check_only: Annotated[bool, Field(description="Check the script and do not run it.")] = False
+    idempotency_key: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=_MAX_KEY,
+            description="The same request again under the same key is not run again: its first result is returned.",
+        ),
+    ] = None
 
 
 class SearchArguments(_Strict):
@@ -181,6 +190,7 @@ _RUN = _output(
                 "rejected",
                 "timed-out",
                 "cancelled",
+                "orphaned",
                 "clean",
                 "advised",
                 "unchecked",

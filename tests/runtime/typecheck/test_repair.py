@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from affidavit.runtime.repair import repair
+from affidavit.runtime.typecheck.repair import repair
 from tests.runtime.typecheck.good_scripts import GOOD
 
 _MAIN = "import asyncio\nasync def main():\n    return 1\n"

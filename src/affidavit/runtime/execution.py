@@ -1,0 +1,253 @@
+"""From a request whose turn has come to its settlement: repair, check, choose an engine, run, settle."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from affidavit.errors import AffidavitError, FailedError
+from affidavit.evidence.identity import Sealed, seal
+from affidavit.evidence.record import JsonValue
+from affidavit.namespaces.infer import input_stub
+from affidavit.policy import Budget
+from affidavit.runtime.answer import Answer
+from affidavit.runtime.broker import Broker
+from affidavit.runtime.catalogue import Catalogue
+from affidavit.runtime.desk import Desk
+from affidavit.runtime.engines.engine import Choice, Engines, Refusal, without_memory
+from affidavit.runtime.ledger import Ledger
+from affidavit.runtime.memory.memory import Memory
+from affidavit.runtime.memory.result_types import as_type, type_of
+from affidavit.runtime.memory.results import INLINE_BYTES
+from affidavit.runtime.program import RESULTS, Program, RunOutcome, ScriptCall
+from affidavit.runtime.run import (
+    Request,
+    Run,
+    RunStatus,
+    refused,
+    rejection,
+    script_digest,
+    script_error,
+    settlement,
+    unsupported,
+)
+from affidavit.runtime.turns import Turn
+from affidavit.runtime.typecheck import Checker, Verdict
+from affidavit.runtime.typecheck.repair import repair
+from affidavit.runtime.typecheck.surroundings import Surroundings
+from affidavit.runtime.unknowns import Inquiry
+from affidavit.store import Event, Store
+from affidavit.store.unknowns import Unknowns
+
+__all__ = ["Execution"]
+
+_STATUS: Final[Mapping[str, RunStatus]] = {
+    "finished": "succeeded",
+    "timed-out": "timed-out",
+    "cancelled": "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """Carries out the requests of one session, whose turns `Turns` hands out.
+
+    Attributes:
+        session: the session's id.
+        store: where its events and records go.
+        catalogue: what its scripts may call.
+        engines: the sandboxes.
+        checker: the type checker.
+        broker: where the calls go.
+        memory: its earlier results and its preamble.
+        now: the time, seconds since the epoch.
+    """
+
+    session: str
+    store: Store
+    catalogue: Catalogue
+    engines: Engines
+    checker: Checker
+    broker: Broker
+    memory: Memory
+    now: Callable[[], float]
+
+    async def check(self, source: str, inputs: Mapping[str, JsonValue]) -> Verdict:
+        """Check a script as it would be run."""
+        script = repair(source).source
+        return await self._verdict(script, inputs, self.memory.around(script, inputs)[0])
+
+    async def carry_out(
+        self, turn: Turn, request: Request, on_call: Callable[[ScriptCall], None] | None
+    ) -> Run:
+        """Run a request whose turn it is, and settle it; whatever happens to it is a `Run`.
+
+        Raises:
+            FailedError: `engine-unavailable`, or what else an engine raises that cannot run it.
+            asyncio.CancelledError: the caller's task was cancelled.
+        """
+        repaired = repair(request.source)
+        run = Run(
+            run_id=turn.run_id,
+            number=turn.number,
+            session_id=self.session,
+            status="rejected",
+            notes=tuple(repaired.notes),
+        )
+        try:
+            return await self._checked(run, repaired.source, request, on_call)
+        except asyncio.CancelledError:
+            self._settle(replace(run, status="cancelled"))  # does nothing where it was settled with more
+            raise
+        except AffidavitError as error:
+            self._settle(replace(run, status="failed"), error=error.as_json())
+            raise
+
+    async def _checked(
+        self, run: Run, source: str, request: Request, on_call: Callable[[ScriptCall], None] | None
+    ) -> Run:
+        around, earlier = self.memory.around(source, request.inputs)
+        verdict = await self._verdict(source, request.inputs, around)
+        run = replace(
+            run,
+            check=verdict.status,
+            check_reason=verdict.reason,
+            diagnostics=tuple(diagnostic.as_json() for diagnostic in verdict.diagnostics),
+        )
+        if verdict.status == "rejected":
+            return self._settle(run, error=rejection(run))
+        choice = await self.engines.choose(request.engine)
+        run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
+        refusals: Sequence[Refusal] = choice.engine.unsupported(source, self.catalogue.tree)
+        if not choice.engine.has_memory:
+            refusals = [
+                *refusals,
+                *without_memory(source, around.preamble, uses_results=earlier is not None),
+            ]
+        if refusals:
+            found = [refused(choice, refusal) for refusal in refusals]
+            run = replace(run, diagnostics=run.diagnostics + tuple(found))
+            return self._settle(run, error=unsupported(choice, found[0]))
+        program = Program(
+            source=source,
+            tree=self.catalogue.tree,
+            inputs=request.inputs,
+            clock=self.now(),
+            seed=secrets.randbits(32),
+            limits=request.limits,
+            preamble=around.preamble,
+            results=earlier,
+        )
+        return await self._run(run, choice, program, on_call)
+
+    async def _run(
+        self, run: Run, choice: Choice, program: Program, on_call: Callable[[ScriptCall], None] | None
+    ) -> Run:
+        budget = Budget(calls=program.limits.calls, seconds=program.limits.wall_seconds)
+        desk = Desk(
+            self.broker,
+            Ledger(run=run.run_id, budget=budget, started=program.clock),
+            store=self.store,
+            script=script_digest(program.source),
+            inquiry=Inquiry(Unknowns(self.store, now=self.now), session=self.session, run=run.run_id),
+            now=self.now,
+            on_call=on_call,
+            own=self.memory.calls(),
+        )
+        started: dict[str, JsonValue] = {
+            "engine": choice.engine.name,
+            "reason": choice.reason,
+            "clock": program.clock,
+            "seed": program.seed,
+        }
+        if run.notes:  # the script as it is run: its digest is the one that an answer names
+            started["source"] = program.source
+        self.store.append(
+            Event(kind="run-started", session=self.session, run=run.run_id, at=self.now(), data=started)
+        )
+        try:
+            outcome = await desk.serve(lambda: choice.engine.run(program, desk.handle))
+        except asyncio.CancelledError:
+            self._settle(replace(run, status="cancelled", calls=tuple(desk.ledger.entries)))
+            raise
+        return self._settled(run, outcome, desk)
+
+    def _settled(self, run: Run, outcome: RunOutcome, desk: Desk) -> Run:
+        status: RunStatus = _STATUS.get(outcome.reason, "failed")
+        error = desk.fatal.as_json() if desk.fatal else script_error(outcome)
+        if error is None and outcome.unawaited:
+            error = _not_awaited(*outcome.unawaited[0])
+        if error is not None and status == "succeeded":
+            status = "failed"
+        stale = [note for note in outcome.notes if note.startswith("preamble ")]
+        if stale and run.check in ("clean", "advised"):
+            run = replace(run, check="unchecked", check_reason=stale[0])
+        value = orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None
+        run = replace(
+            run,
+            status=status,
+            # A last expression that is None, such as that of a call for its effect, is no value.
+            has_value=value is not None,
+            value=value,
+            stdout=outcome.stdout,
+            stdout_cut=outcome.stdout_cut,
+            calls=tuple(desk.ledger.entries),
+            notes=run.notes + tuple(outcome.notes),
+        )
+        if desk.answer is not None:
+            run = replace(run, answer=self._keep_answer(run, desk.answer))
+        return self._settle(run, error=error)
+
+    def _keep_answer(self, run: Run, answer: Answer) -> dict[str, JsonValue]:
+        """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
+        if run.status != "succeeded":
+            return answer.as_json(None)
+        sealed: Sealed = seal(answer.record())
+        event = Event(
+            kind="answer-given",
+            session=self.session,
+            run=run.run_id,
+            at=self.now(),
+            data={"status": answer.status},
+        )
+        self.store.append(event, record=sealed)
+        return answer.as_json(sealed.id)
+
+    def _settle(self, run: Run, *, error: Mapping[str, JsonValue] | None = None) -> Run:
+        run = replace(run, error=error)
+        body = orjson.dumps(run.value)
+        if len(body) > INLINE_BYTES:
+            blob = self.store.blobs.put(body)
+            value: dict[str, JsonValue] = {
+                "value_blob": {"digest": blob.digest, "size": blob.size},
+                "type": as_type(type_of(run.value, run.number, len(body))),
+            }
+        else:
+            value = {"value": run.value}
+        data = run.as_json() | value
+        if "value_blob" in value:
+            del data["value"]
+        for known in ("run_id", "session_id", "calls"):
+            del data[known]
+        self.store.append(settlement(self.session, run.run_id, data, self.now()))
+        return run
+
+    async def _verdict(self, source: str, inputs: Mapping[str, JsonValue], around: Surroundings) -> Verdict:
+        return await self.checker.check(
+            source, stubs=self.catalogue.stubs, inputs_stub=input_stub(inputs), around=around
+        )
+
+
+def _not_awaited(path: str, line: int) -> dict[str, JsonValue]:
+    called = "results[...].load" if path == RESULTS else f"df.{path}"
+    error = FailedError(
+        "call-not-awaited",
+        f"{called} on line {line} was called and never awaited, so it did not run",
+        hint=f"await {called}(...)",
+    )
+    return error.as_json() | {"line": line}
