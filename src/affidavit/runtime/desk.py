@@ -13,7 +13,8 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.answer import Answer, read_answer
 from affidavit.runtime.broker import Broker
 from affidavit.runtime.ledger import Ledger, failed
-from affidavit.runtime.program import CallResult, CallReturned, RunOutcome, ScriptCall
+from affidavit.runtime.program import RESULTS, CallResult, CallReturned, RunOutcome, ScriptCall
+from affidavit.runtime.replay.asides import Asides
 from affidavit.runtime.unknowns import Inquiry, is_refusal
 from affidavit.store import Store
 
@@ -46,6 +47,7 @@ class Desk:
         self.ledger = ledger
         self.answer: Answer | None = None
         self.fatal: AffidavitError | None = None
+        self.asides = Asides()
         self._broker = broker
         self._store = store
         self._script = script
@@ -70,24 +72,33 @@ class Desk:
         if self._on_call is not None:
             self._on_call(call)
         try:
-            match call.path:
-                case "answer":
-                    return self._answered(call)
-                case "unknown":
-                    return self._asked(call)
-                case "calls":
-                    return self._returned([entry.as_json() for entry in self.ledger.entries])
-                case "budget":
-                    return self._returned(self._budget())
-                case path if path in self._own:
-                    return await self._own[path](call.arguments)
-                case _:
-                    return await self._broker.call(call, self.ledger)
+            if call.path == RESULTS:
+                return await self._own[RESULTS](call.arguments)
+            said = await self._said(call)
+            if said is None:
+                return await self._broker.call(call, self.ledger)
+            return self.asides.keep(call, said, entries=len(self.ledger.entries))
         except AffidavitError as error:
             self.fatal = error
             if self._running is not None:
                 self._running.cancel()
             raise
+
+    async def _said(self, call: ScriptCall) -> CallResult | None:
+        """What the session answers itself, or None where the call is an operation."""
+        match call.path:
+            case "answer":
+                return self._answered(call)
+            case "unknown":
+                return self._asked(call)
+            case "calls":
+                return self._returned([entry.as_json() for entry in self.ledger.entries])
+            case "budget":
+                return self._returned(self._budget())
+            case path if path in self._own:
+                return await self._own[path](call.arguments)
+            case _:
+                return None
 
     def _answered(self, call: ScriptCall) -> CallResult:
         try:
@@ -101,7 +112,7 @@ class Desk:
                 call.arguments, entries=self.ledger.entries, store=self._store, script=self._script
             )
         except AffidavitError as error:
-            return failed(error, self._now())
+            return failed(error, 0.0)
         return self._returned(None)
 
     def _asked(self, call: ScriptCall) -> CallResult:
@@ -110,10 +121,10 @@ class Desk:
         except AffidavitError as error:
             if not is_refusal(error):
                 raise
-            return failed(error, self._now())
+            return failed(error, 0.0)
 
     def _returned(self, value: JsonValue) -> CallResult:
-        return CallReturned(json=orjson.dumps(value), completed=self._now())
+        return CallReturned(json=orjson.dumps(value), completed=0.0)
 
     def _budget(self) -> dict[str, JsonValue]:
         spent = self.ledger.spent(self._now())

@@ -113,7 +113,7 @@ class Recorder:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Where a journal promises the disk, wait for it beside the loop: other calls share the wait, in their order."""
+        """Where a journal promises the disk, wait for it beside the loop: others share the wait, in their order."""
         if not self._store.waits(self._session):
             return
         before, own = self._settling, asyncio.get_running_loop().create_future()
