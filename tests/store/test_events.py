@@ -86,6 +86,26 @@ def test_reading_on_in_the_log_needs_no_sorting(store: Store, monkeypatch: pytes
     assert all("USING INTEGER PRIMARY KEY" in plan and "TEMP B-TREE" not in plan for plan in plans)
 
 
+def test_rare_events_are_found_without_reading_the_calls_between(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, Any]] = []
+    read = store.database.read
+
+    def asking(sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        asked.append((sql, parameters))
+        return read(sql, parameters)
+
+    monkeypatch.setattr(store.database, "read", asking)
+    store.events.of_kinds("s1", ("run-requested",), newest=4)
+    store.events.last("s1", kind="run-requested")
+    store.events.last("s1", kind="run-settled", run="run_1")
+    plans = [str(read(f"EXPLAIN QUERY PLAN {sql}", parameters)) for sql, parameters in asked]
+    assert all("events_by_kind" in plan and "TEMP B-TREE" not in plan for plan in plans)
+    store.events.of_kinds("s1", ("call-recorded", "run-settled"))
+    assert "events_by_kind" not in str(read(f"EXPLAIN QUERY PLAN {asked[-1][0]}", asked[-1][1]))
+
+
 def test_a_key_makes_an_append_idempotent_in_its_session(store: Store) -> None:
     first = store.append(event(key="k", data={"n": 1}), record=record(1))
     again = store.append(event(key="k", data={"n": 2}), record=record(2))
@@ -114,7 +134,7 @@ def test_an_event_may_refer_to_a_record_that_is_there(store: Store) -> None:
     evidence_id = record_id(record())
     cited = store.append(event("answer-given", evidence_id=evidence_id))
     assert cited.evidence_id == evidence_id
-    assert [it.kind for it in sightings(store, evidence_id)] == ["call-recorded", "answer-given"]
+    assert [it.kind for it in sightings(store, evidence_id)] == ["noted", "answer-given"]
     assert sightings(store, "ev1_" + "0" * 64) == []
     with pytest.raises(NotFoundError, match="evidence-not-found"):
         store.append(event(evidence_id="ev1_" + "0" * 64))

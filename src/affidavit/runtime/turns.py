@@ -55,7 +55,8 @@ class Turns:
         self._session = session
         self._folder = folder
         self._now = now
-        self._name = _digest(session)
+        # Made once: making one costs as much as taking it. Held by one task at a time, whatever the thread.
+        self._lock = FileLock(folder / f"{_digest(session)}.lock", thread_local=False)
 
     @asynccontextmanager
     async def take(
@@ -73,23 +74,26 @@ class Turns:
             FailedError: `session-busy`, when it did not come to its turn in time.
             UsageError: `key-reused`, when the key belongs to another request.
         """
-        lock = self._lock(self._name)
         alive: FileLock | None = None
+        held = self._acquired(self._lock)
         try:
-            if not (self._acquired(lock) and not self._waiting()):
-                lock.release()
-                alive = self._lock(run_id)
+            if held and self._waiting():
+                self._lock.release()
+                held = False
+            if not held:
+                alive = self._own(run_id)
                 alive.acquire(timeout=0)
             turn = self._requested(run_id, request, key)
-            if turn.repeated:
-                lock.release()
-                yield turn
-                return
-            if alive is not None:
-                await self._come_up(lock, turn, wait_seconds)
+            if not held and not turn.repeated:
+                await self._come_up(turn, wait_seconds)
+                held = True
+            elif held and turn.repeated:
+                self._lock.release()
+                held = False
             yield turn
         finally:
-            lock.release()
+            if held:
+                self._lock.release()
             if alive is not None:
                 self._leave(alive)
 
@@ -105,15 +109,14 @@ class Turns:
 
     def recover(self) -> list[str]:
         """Settle every run that is lost; their ids. Nothing is run again, and nothing is done while a script runs."""
-        lock = self._lock(self._name)
-        if not self._acquired(lock):
+        if not self._acquired(self._lock):
             return []
         try:
             before = [view.run_id for view in open_runs(self._store, self._session)]
             waiting = set(self._waiting()) if before else set[str]()
             return [run_id for run_id in before if run_id not in waiting]
         finally:
-            lock.release()
+            self._lock.release()
 
     def _waiting(self, until: int | None = None) -> list[str]:
         """With the session's lock held: settle what is lost, and tell who waits, of those before run `until`."""
@@ -127,16 +130,16 @@ class Turns:
                 orphan(self._store, self._session, view, self._now)
         return waiting
 
-    async def _come_up(self, lock: FileLock, turn: Turn, seconds: float | None) -> None:
+    async def _come_up(self, turn: Turn, seconds: float | None) -> None:
         """Wait for the session's lock with nobody before us."""
         end = None if seconds is None else time.monotonic() + seconds
         pause = _FIRST_LOOK
         try:
             while True:
-                if self._acquired(lock):
+                if self._acquired(self._lock):
                     if not self._waiting(turn.number):
                         return
-                    lock.release()
+                    self._lock.release()
                 if end is not None and time.monotonic() >= end:
                     raise self._busy()
                 await asyncio.sleep(pause)
@@ -186,10 +189,13 @@ class Turns:
     def _event(self, kind: str, run: str, data: dict[str, JsonValue], key: str) -> Event:
         return Event(kind=kind, session=self._session, run=run, at=self._now(), data=data, key=key)
 
-    def _lock(self, name: str) -> FileLock:
-        return FileLock(self._folder / f"{name}.lock")
+    def _own(self, run_id: str) -> FileLock:
+        """The lock that tells others that a waiting request lives."""
+        return FileLock(self._folder / f"{run_id}.lock", thread_local=False)
 
     def _acquired(self, lock: FileLock) -> bool:
+        if lock.is_locked:  # by another task of this session: the lock itself would let us in
+            return False
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -198,7 +204,7 @@ class Turns:
 
     def _lives(self, run_id: str) -> bool:
         """Whether a waiting request's process holds its lock."""
-        lock = self._lock(run_id)
+        lock = self._own(run_id)
         if not Path(lock.lock_file).exists() or not self._acquired(lock):
             return Path(lock.lock_file).exists()
         self._leave(lock)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
+__all__ = ["APPLICATION_ID", "FEW", "SCHEMA", "VERSION"]
 
 APPLICATION_ID: Final = 0x41464456  # "AFDV"
 VERSION: Final = 1
+
+FEW: Final = "kind NOT IN ('call-started', 'call-recorded')"
+"""Of what `events_by_kind` holds: everything but the calls, of which a run makes any number. SQLite uses the index only
+where this very term stands in the query."""
 
 # Text ids are kept once, in `records`; events refer to a record by its number, which keeps their rows and indexes
 # small. `seq` is a plain rowid: nothing is ever deleted, so it only grows, and AUTOINCREMENT would cost a page more.
@@ -45,6 +49,7 @@ SCHEMA: Final = (
     "CREATE INDEX events_by_session ON events (tenant, session)",
     "CREATE INDEX events_by_run ON events (tenant, run) WHERE run IS NOT NULL",
     "CREATE UNIQUE INDEX events_by_key ON events (tenant, session, key) WHERE key IS NOT NULL",
+    f"CREATE INDEX events_by_kind ON events (tenant, session, kind) WHERE {FEW}",
     """
     CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
     BEGIN SELECT RAISE (ABORT, 'events are append-only'); END
