@@ -1,0 +1,1 @@
+"""Queries over directed graphs of facts: control flow of a function, calls between functions."""
