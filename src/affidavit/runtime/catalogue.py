@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.operation import Namespace, Operation
 from affidavit.namespaces.stubs import render
@@ -41,12 +42,14 @@ class Catalogue:
         operations: by path below `df`: `db.app.modules.page`.
         stubs: what scripts are checked against.
         tree: what engines build `df` from (see `program.Program`).
+        surface: the same as canonical JSON, as the log of a run keeps it.
     """
 
     root: Namespace
     operations: Mapping[str, Operation]
     stubs: str
     tree: Mapping[str, JsonValue]
+    surface: bytes
 
     @classmethod
     def of(cls, root: Namespace) -> Catalogue:
@@ -55,11 +58,13 @@ class Catalogue:
         session: dict[str, JsonValue] = {
             name: _leaf(f"session.{name}", parameters, "sync") for name, parameters in _SESSION.items()
         }
+        tree: dict[str, JsonValue] = own | {"session": session} | _tree(root, "")
         return cls(
             root=root,
             operations=dict(walk(root)),
             stubs=render(root),
-            tree=own | {"session": session} | _tree(root, ""),
+            tree=tree,
+            surface=canonical(tree),
         )
 
 

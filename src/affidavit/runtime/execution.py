@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import orjson
 
-from affidavit.errors import AffidavitError, FailedError
+from affidavit.errors import AffidavitError
 from affidavit.evidence.identity import Sealed, seal
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.infer import input_stub
@@ -22,17 +22,18 @@ from affidavit.runtime.desk import Desk
 from affidavit.runtime.engines.engine import Choice, Engines, Refusal, without_memory
 from affidavit.runtime.ledger import Ledger
 from affidavit.runtime.memory.memory import Memory
+from affidavit.runtime.memory.preamble import digest_of
 from affidavit.runtime.memory.result_types import as_type, type_of
 from affidavit.runtime.memory.results import INLINE_BYTES
-from affidavit.runtime.program import RESULTS, Program, RunOutcome, ScriptCall
+from affidavit.runtime.program import Program, RunOutcome, ScriptCall
+from affidavit.runtime.replay.asides import Asides
 from affidavit.runtime.run import (
     Request,
     Run,
-    RunStatus,
+    ending,
     refused,
     rejection,
     script_digest,
-    script_error,
     settlement,
     unsupported,
 )
@@ -45,12 +46,6 @@ from affidavit.store import Event, Store
 from affidavit.store.unknowns import Unknowns
 
 __all__ = ["Execution"]
-
-_STATUS: Final[Mapping[str, RunStatus]] = {
-    "finished": "succeeded",
-    "timed-out": "timed-out",
-    "cancelled": "cancelled",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +159,11 @@ class Execution:
             "reason": choice.reason,
             "clock": program.clock,
             "seed": program.seed,
+            "python": platform.python_version(),
+            "tree": self._kept(self.catalogue.surface),
         }
+        if program.preamble:
+            started["preamble"] = digest_of(program.preamble)
         if run.notes:  # the script as it is run: its digest is the one that an answer names
             started["source"] = program.source
         self.store.append(
@@ -178,22 +177,15 @@ class Execution:
         return self._settled(run, outcome, desk)
 
     def _settled(self, run: Run, outcome: RunOutcome, desk: Desk) -> Run:
-        status: RunStatus = _STATUS.get(outcome.reason, "failed")
-        error = desk.fatal.as_json() if desk.fatal else script_error(outcome)
-        if error is None and outcome.unawaited:
-            error = _not_awaited(*outcome.unawaited[0])
-        if error is not None and status == "succeeded":
-            status = "failed"
+        ended = ending(outcome, fatal=desk.fatal)
         stale = [note for note in outcome.notes if note.startswith("preamble ")]
         if stale and run.check in ("clean", "advised"):
             run = replace(run, check="unchecked", check_reason=stale[0])
-        value = orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None
         run = replace(
             run,
-            status=status,
-            # A last expression that is None, such as that of a call for its effect, is no value.
-            has_value=value is not None,
-            value=value,
+            status=ended.status,
+            has_value=ended.value is not None,
+            value=ended.value,
             stdout=outcome.stdout,
             stdout_cut=outcome.stdout_cut,
             calls=tuple(desk.ledger.entries),
@@ -201,7 +193,7 @@ class Execution:
         )
         if desk.answer is not None:
             run = replace(run, answer=self._keep_answer(run, desk.answer))
-        return self._settle(run, error=error)
+        return self._settle(run, error=ended.error, asides=desk.asides)
 
     def _keep_answer(self, run: Run, answer: Answer) -> dict[str, JsonValue]:
         """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
@@ -218,13 +210,18 @@ class Execution:
         self.store.append(event, record=sealed)
         return answer.as_json(sealed.id)
 
-    def _settle(self, run: Run, *, error: Mapping[str, JsonValue] | None = None) -> Run:
+    def _settle(
+        self,
+        run: Run,
+        *,
+        error: Mapping[str, JsonValue] | None = None,
+        asides: Asides | None = None,
+    ) -> Run:
         run = replace(run, error=error)
         body = orjson.dumps(run.value)
         if len(body) > INLINE_BYTES:
-            blob = self.store.blobs.put(body)
             value: dict[str, JsonValue] = {
-                "value_blob": {"digest": blob.digest, "size": blob.size},
+                "value_blob": self._kept(body),
                 "type": as_type(type_of(run.value, run.number, len(body))),
             }
         else:
@@ -234,20 +231,19 @@ class Execution:
             del data["value"]
         for known in ("run_id", "session_id", "calls"):
             del data[known]
+        if (
+            asides is not None and (kept := asides.as_json()) != []
+        ):  # null says that they were too many to keep
+            data["asides"] = kept
         self.store.append(settlement(self.session, run.run_id, data, self.now()))
         return run
+
+    def _kept(self, data: bytes) -> dict[str, JsonValue]:
+        """Keep bytes as a blob; what an event says of it."""
+        blob = self.store.blobs.put(data)
+        return {"digest": blob.digest, "size": blob.size}
 
     async def _verdict(self, source: str, inputs: Mapping[str, JsonValue], around: Surroundings) -> Verdict:
         return await self.checker.check(
             source, stubs=self.catalogue.stubs, inputs_stub=input_stub(inputs), around=around
         )
-
-
-def _not_awaited(path: str, line: int) -> dict[str, JsonValue]:
-    called = "results[...].load" if path == RESULTS else f"df.{path}"
-    error = FailedError(
-        "call-not-awaited",
-        f"{called} on line {line} was called and never awaited, so it did not run",
-        hint=f"await {called}(...)",
-    )
-    return error.as_json() | {"line": line}

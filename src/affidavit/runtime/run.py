@@ -9,19 +9,21 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
 
-from affidavit.errors import NotFoundError, RejectedError
+from affidavit.errors import AffidavitError, FailedError, NotFoundError, RejectedError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.engine import Choice, Refusal
 from affidavit.runtime.ledger import CallEntry
-from affidavit.runtime.program import Limits, RunOutcome
+from affidavit.runtime.program import RESULTS, Limits, RunOutcome
 from affidavit.store import Event, Store, StoredEvent
 
 __all__ = [
+    "Ending",
     "Request",
     "Run",
     "RunStatus",
     "RunView",
+    "ending",
     "refused",
     "rejection",
     "resolve_run",
@@ -317,6 +319,45 @@ def script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
         "column": error.column,
         "traceback": error.traceback,
     }
+
+
+_ENDS: Final[Mapping[str, RunStatus]] = {
+    "finished": "succeeded",
+    "timed-out": "timed-out",
+    "cancelled": "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a script ended: a value or an error, or neither."""
+
+    status: RunStatus
+    value: JsonValue
+    error: Mapping[str, JsonValue] | None
+
+
+def ending(outcome: RunOutcome, *, fatal: AffidavitError | None = None) -> Ending:
+    """What an engine's outcome means for the run. `fatal` is why the host stopped it, if it did."""
+    status: RunStatus = _ENDS.get(outcome.reason, "failed")
+    error = fatal.as_json() if fatal is not None else script_error(outcome)
+    if error is None and outcome.unawaited:
+        error = _not_awaited(*outcome.unawaited[0])
+    if error is not None and status == "succeeded":
+        status = "failed"
+    # A last expression that is None, such as that of a call for its effect, is no value.
+    value = orjson.loads(outcome.value) if outcome.value and status == "succeeded" else None
+    return Ending(status=status, value=value, error=error)
+
+
+def _not_awaited(path: str, line: int) -> dict[str, JsonValue]:
+    called = "results[...].load" if path == RESULTS else f"df.{path}"
+    error = FailedError(
+        "call-not-awaited",
+        f"{called} on line {line} was called and never awaited, so it did not run",
+        hint=f"await {called}(...)",
+    )
+    return error.as_json() | {"line": line}
 
 
 def resolve_run(views: Sequence[RunView], name: str) -> RunView:

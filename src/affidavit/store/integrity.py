@@ -18,6 +18,7 @@ from affidavit.store.store import Store
 __all__ = ["Damage", "Health", "check_store"]
 
 _PAGE: Final = 500
+_BLOBS: Final = ("value_blob", "tree")  # members of events that refer to a blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,8 +217,7 @@ class _Check:
 
     def _event_blob(self, seq: int, json: Any) -> Iterator[Damage]:
         fields = cast("dict[str, Any]", json) if isinstance(json, dict) else {}
-        blob = fields.get("value_blob")
-        if blob is not None:
+        for blob in (fields[name] for name in _BLOBS if fields.get(name) is not None):
             address = str(blob["digest"])
             self._referred[address] = f"event {seq}"
             if address not in self._present:

@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 import orjson
 
 from affidavit.errors import AffidavitError, NotFoundError, RejectedError, UsageError
+from affidavit.evidence.canonical import canonical, digest
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.engine import Engines
 from affidavit.runtime.ledger import failed
@@ -34,7 +35,7 @@ from affidavit.runtime.typecheck import Checker
 from affidavit.runtime.typecheck.preamble import Problem, broken
 from affidavit.store import Event, Store, StoredEvent
 
-__all__ = ["KINDS", "Preamble", "Trial", "clashes", "entries_of", "told_by"]
+__all__ = ["KINDS", "Preamble", "Trial", "clashes", "digest_of", "entries_of", "told_by"]
 
 KINDS: Final = ("preamble-set", "preamble-removed")
 """The events that make a preamble: `preamble-set` with key and code, `preamble-removed` with the key."""
@@ -61,6 +62,11 @@ def entries_of(
     return tuple(entries.values())
 
 
+def digest_of(entries: Sequence[PreambleEntry]) -> str:
+    """Digest of the entries that a run finds, as its `run-started` event names them."""
+    return digest(canonical([[entry.key, entry.code] for entry in entries]))
+
+
 class Preamble:
     """The preamble of one session, following its log.
 
@@ -81,10 +87,11 @@ class Preamble:
 
     def entries(self) -> tuple[PreambleEntry, ...]:
         """The entries as of now."""
-        found = self._store.events.of_kinds(self._session, KINDS, after=self._seq)
-        if found:
-            self._seq = found[-1].seq
+        newest = self._store.events.last(self._session)
+        if newest is not None and newest.seq > self._seq:
+            found = self._store.events.of_kinds(self._session, KINDS, after=self._seq, until=newest.seq)
             self._entries = entries_of(found, self._entries)
+            self._seq = newest.seq  # also where there was nothing: the log is read once
         return self._entries
 
     async def set(self, key: str, code: str) -> None:
