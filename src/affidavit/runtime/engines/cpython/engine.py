@@ -88,7 +88,7 @@ class CPythonEngine:
             await asyncio.shield(child.ended)
             raise
         finally:
-            child.release()
+            pool.put_back(child)
 
     async def close(self) -> None:
         """End the zygote, every child and every run that is under way."""

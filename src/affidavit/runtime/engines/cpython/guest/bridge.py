@@ -74,13 +74,12 @@ class Error(Exception):
 class Site:
     """A place in the script that calls an operation."""
 
-    __slots__ = ("calls", "code", "column", "created", "line", "path", "started")
+    __slots__ = ("calls", "codes", "column", "created", "line", "path", "started")
 
-    def __init__(self, path: str, code: CodeType | None, line: int, column: int) -> None:
+    def __init__(self, path: str, line: int, column: int) -> None:
         self.path = path
-        self.code = (
-            code  # keeps the id of the code object, which the table of sites goes by, from being reused
-        )
+        # Keeps the ids of code objects, which the table of sites goes by, from being reused.
+        self.codes: list[CodeType] = []
         self.line = line
         self.column = column
         self.created = 0  # operations that were called here
@@ -101,10 +100,11 @@ class Bridge:
         self._channel = channel
         self._clock = clock
         self._sites: dict[tuple[str, int, int], Site] = {}
+        self._places: dict[tuple[str, int, int], Site] = {}
 
     def unawaited(self) -> list[tuple[str, int]]:
         """Path and line of every operation that was called more often than it was started."""
-        return [(site.path, site.line) for site in self._sites.values() if site.started < site.created]
+        return [(site.path, site.line) for site in self._places.values() if site.started < site.created]
 
     def site(self, path: str, frame: FrameType | None) -> Site:
         """The call site: the innermost frame of the script."""
@@ -113,8 +113,16 @@ class Bridge:
         key = (path, id(frame.f_code), frame.f_lasti) if frame else (path, 0, 0)
         found = self._sites.get(key)
         if found is None:
-            found = self._sites[key] = _locate(path, frame)
+            found = self._sites[key] = self._located(path, frame)
         return found
+
+    def _located(self, path: str, frame: FrameType | None) -> Site:
+        """The site of a place; code that stands there twice, as that of `finally` does, is one site."""
+        line, column = _place(frame) if frame else (0, 0)
+        site = self._places.setdefault((path, line, column), Site(path, line, column))
+        if frame is not None:
+            site.codes.append(frame.f_code)
+        return site
 
     async def call(
         self, site: Site, iteration: int, arguments: dict[str, Any], wrap: bool, starts: int = 1
@@ -178,15 +186,14 @@ class Bridge:
         return struct(value) if wrap and isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _locate(path: str, frame: FrameType | None) -> Site:
-    if frame is None:
-        return Site(path, None, 0, 0)
+def _place(frame: FrameType) -> tuple[int, int]:
+    """Line and column of what a frame is executing."""
     column = 0
     for at, position in enumerate(frame.f_code.co_positions()):
         if at * 2 == frame.f_lasti:
             column = position[2] or 0
             break
-    return Site(path, frame.f_code, frame.f_lineno or 0, column)
+    return frame.f_lineno or 0, column
 
 
 class Names:

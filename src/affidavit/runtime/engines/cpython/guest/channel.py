@@ -2,6 +2,10 @@
 
 Frames are collected and sent together when the loop is about to wait. While no thread runs and nothing but the host can
 wake the script, waiting is one blocking `recv`.
+
+Answers are handed over one at a time, in the order in which the host sent them, and the next only when the script has
+nothing left to do. So what a script does follows from the order of the answers, not from when they came: a replay that
+sends them in the same order sees it do the same.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import os
 import select
 import selectors
 import socket
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -41,8 +46,14 @@ class Channel:
         self._send = sock.send
         self._out: list[bytes] = []
         self._in = b""
+        self._answers: deque[tuple[int, Settled]] = deque()
         self._next = 0
         self.idle_passes = 0
+
+    @property
+    def queued(self) -> bool:
+        """Whether answers are here that were not handed over."""
+        return bool(self._answers)
 
     def number(self) -> int:
         """The next call's id, from 1, in the order of sending."""
@@ -73,7 +84,7 @@ class Channel:
         poll.register(self.sock, select.POLLIN | select.POLLOUT)
         for _, events in poll.poll():
             if events & ~select.POLLOUT:
-                self.receive(block=False)
+                self._take_in(block=False)
 
     def read_frame(self) -> tuple[int, bytes]:
         """The next frame, waiting for it. Only used before the script starts."""
@@ -82,8 +93,20 @@ class Channel:
         self._in = data[end:]
         return data[LENGTH.size], data[LENGTH.size + 1 : end]
 
-    def receive(self, *, block: bool) -> None:
-        """Take in answers: at least one when blocking, else those that are there."""
+    def receive(self, *, block: bool) -> bool:
+        """Hand over the next answer, waiting for one when blocking; whether there was one."""
+        if not self._answers:
+            self._take_in(block=block)
+        while self._answers:
+            number, settled = self._answers.popleft()
+            deliver = self.waiting.pop(number, None)
+            if deliver is not None:
+                deliver(settled)
+                return True
+        return False
+
+    def _take_in(self, *, block: bool) -> None:
+        """Read answers without handing them over: at least one when blocking, else those that are there."""
         try:
             data = self._in + self._more(0 if block else socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -111,18 +134,15 @@ class Channel:
         return data
 
     def _take(self, data: bytes) -> bytes:
-        """Deliver the whole frames; returns what is left over."""
+        """Queue the answers of the whole frames; returns what is left over."""
         at, size = 0, len(data)
         while size - at >= LENGTH.size:
             end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
             if end > size:
                 break
             number, completed = SETTLED.unpack_from(data, at + _BODY)
-            deliver = self.waiting.pop(number, None)
-            if deliver is not None:
-                deliver(
-                    (data[at + LENGTH.size] == RETURNED, completed, data[at + _BODY + SETTLED.size : end])
-                )
+            body = data[at + _BODY + SETTLED.size : end]
+            self._answers.append((number, (data[at + LENGTH.size] == RETURNED, completed, body)))
             at = end
         return data[at:]
 
@@ -132,21 +152,26 @@ class Channel:
             self._more(0)
 
     def wait_for(self, number: int) -> Settled:
-        """Block until this one call is answered; others are delivered on the way."""
-        got: list[Settled] = []
-        self.waiting[number] = got.append
+        """Block until this one call is answered; the answers of others stay in the queue."""
         self.flush()
-        while not got:
-            self.receive(block=True)
-        return got[0]
+        seen = 0
+        while True:
+            for place in range(seen, len(self._answers)):
+                if self._answers[place][0] == number:
+                    settled = self._answers[place][1]
+                    del self._answers[place]
+                    return settled
+            seen = len(self._answers)
+            self._take_in(block=True)
 
 
 class _Selector(selectors.PollSelector):
     """Waits for the host as well as for what the event loop registered."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, has_timers: Callable[[], bool]) -> None:
         super().__init__()
         self._channel = channel
+        self._has_timers = has_timers
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         channel = self._channel
@@ -158,12 +183,19 @@ class _Selector(selectors.PollSelector):
             if channel.idle_passes < _IDLE_PASSES:
                 return []
             channel.idle_passes = 0
-            channel.receive(block=False)
+            # A script that does nothing but look again gets its next answer after so many looks, whenever it comes.
+            waits = bool(channel.waiting) and self._only_host() and not self._has_timers()
+            channel.receive(block=waits)
             return super().select(0)
-        if timeout is None and channel.waiting and not _threads() and self._alone():
+        channel.idle_passes = 0
+        if timeout is None and channel.waiting and self._only_host():
             channel.receive(block=True)
             return []
         return self._select_both(timeout)
+
+    def _only_host(self) -> bool:
+        """Whether nothing but the host can make a waiting script go on."""
+        return not _threads() and self._alone()
 
     def _alone(self) -> bool:
         return (
@@ -171,6 +203,8 @@ class _Selector(selectors.PollSelector):
         )  # the loop's own wake-up socket, which only threads and signals use
 
     def _select_both(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self._channel.queued and self._channel.receive(block=False):
+            return super().select(0)
         poll = select.poll()
         keys: Mapping[Any, selectors.SelectorKey] = self.get_map() or {}
         for key in keys.values():
@@ -188,7 +222,7 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
         self._real = clock
         self._channel = channel
-        super().__init__(_Selector(channel))
+        super().__init__(_Selector(channel, lambda: bool(self._scheduled)))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType, reportUnknownLambdaType]
 
     def only_waits_here(self) -> bool:
         """Whether nothing but the current task could go on now, so that blocking it delays nobody."""

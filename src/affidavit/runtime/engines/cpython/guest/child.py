@@ -7,6 +7,7 @@ import asyncio
 import atexit
 import linecache
 import math
+import mmap
 import os
 import resource
 import signal
@@ -33,14 +34,16 @@ from affidavit.runtime.engines.cpython.guest.surroundings import script_module
 from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, PROGRAM, READY, SECTIONS
 from affidavit.runtime.engines.script import VALUE, Compiled, compile_script
 
-__all__ = ["serve"]
+__all__ = ["rehearse", "serve"]
 
 _MISSING: Final = object()
-_BALLAST: Final = 2 << 20  # held back for the report of a script that used up all memory
+_BALLAST: Final = 2 << 20  # of address space, held back for the report of a script that used it all up
+_REHEARSALS: Final = 3  # bytecode is specialised after a few runs
 _NOTES: Final = 100
 _UNAWAITED: Final = 1000
 
-# Run once in every child before it is needed: it touches the memory that scripts touch, which after a fork costs time.
+# Run in the zygote and once in every child before it is needed: it touches the memory that scripts touch, and the first
+# touch after a fork copies a page.
 _REHEARSAL: Final = """
 import asyncio, json
 async def inner(x):
@@ -73,15 +76,13 @@ def serve(
     output = Output(shared)
     os.close(shared)
     channel = Channel(socket.socket(fileno=rpc))
-    policy = Policy(channel, real_clock)
-    asyncio.set_event_loop_policy(policy)  # pyright: ignore[reportDeprecated]
-    asyncio.set_event_loop(policy.new_event_loop())
+    _use_loops_of(channel, real_clock)
     report = lock.confine(parent)
     if report["seccomp"]:
         channel.post(READY, to_json(report).encode())
         channel.flush()
         os._exit(1)
-    _rehearse(channel, clock)
+    _play(channel, clock)
     run = _Run(channel, output, clock)
     channel.post(READY, to_json(report).encode())
     channel.flush()
@@ -92,7 +93,25 @@ def serve(
     channel.wait_for_end()
 
 
-def _rehearse(channel: Channel, clock: Clock) -> None:
+def rehearse(clock: Clock, real_clock: Callable[[], float]) -> None:
+    """Do in the zygote what every child does first, so that the interpreter's caches are full when it is forked."""
+    here, there = socket.socketpair()
+    with here, there:
+        channel = Channel(here)
+        for _ in range(_REHEARSALS):
+            _use_loops_of(channel, real_clock)
+            _play(channel, clock)
+            asyncio.get_event_loop().close()
+            asyncio.set_event_loop(None)
+
+
+def _use_loops_of(channel: Channel, real_clock: Callable[[], float]) -> None:
+    policy = Policy(channel, real_clock)
+    asyncio.set_event_loop_policy(policy)  # pyright: ignore[reportDeprecated]
+    asyncio.set_event_loop(policy.new_event_loop())
+
+
+def _play(channel: Channel, clock: Clock) -> None:
     loop = asyncio.get_event_loop()
     execution = _Execution(loop)
     clock.start(0.0, 0)
@@ -157,7 +176,7 @@ class _Run:
         self._result_bytes = 0
         self._value: object = _MISSING
         self._memory_bytes = 0
-        self._ballast: bytearray | None = None
+        self._ballast: mmap.mmap | None = None
 
     def prepare(self, lock: Lock, body: bytes) -> None:
         """Take in the program and its limits."""
@@ -179,7 +198,7 @@ class _Run:
         lines = self._source.splitlines(keepends=True)
         linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
         self._memory_bytes = header["memory_bytes"]
-        self._ballast = bytearray(_BALLAST)
+        self._ballast = mmap.mmap(-1, _BALLAST, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # never touched
         lock.bound(self._memory_bytes, max(1, math.ceil(header["cpu_seconds"])), OUTPUT_BYTES)
 
     def run(self) -> None:
@@ -213,7 +232,8 @@ class _Run:
 
     def _fault(self, problem: BaseException) -> tuple[str, Fault]:
         """Report an exception. Where memory ran out, first make room for the report, without needing any."""
-        self._ballast = None
+        if self._ballast is not None:
+            self._ballast.close()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         if not isinstance(problem, MemoryError):

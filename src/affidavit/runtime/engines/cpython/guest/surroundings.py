@@ -21,17 +21,18 @@ def arrange() -> None:
         setattr(builtins, name, function)
     os.system = _no_system
     asyncio.run = _nested(asyncio.run)
+    # Modules of this product are out of a script's sight. All that a child needs of them is loaded.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "affidavit"]:
+        del sys.modules[name]
     getattr(atexit, "_clear", _nothing)()  # exit handlers of the library itself: there is nothing to flush
     # Reported as an error with its line; the interpreter's own warning would name a place that is not the script's.
     warnings.filterwarnings("ignore", r"coroutine 'df\..*' was never awaited")
 
 
 def script_module(filename: str, df: object) -> types.ModuleType:
-    """A fresh `__main__` with `df` in it. Modules of this product are out of the script's sight."""
+    """A fresh `__main__` with `df` in it."""
     module = types.ModuleType("__main__")
     vars(module).update({"__builtins__": builtins, "__annotations__": {}, "df": df})
-    for name in [name for name in sys.modules if name.partition(".")[0] == "affidavit"]:
-        del sys.modules[name]
     sys.modules["__main__"] = module
     sys.argv = [filename]
     return module

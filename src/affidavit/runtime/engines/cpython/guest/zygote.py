@@ -20,10 +20,10 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from affidavit.runtime.engines.cpython.guest.child import serve
+from affidavit.runtime.engines.cpython.guest.child import rehearse, serve
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
-from affidavit.runtime.engines.cpython.guest.preload import preload
+from affidavit.runtime.engines.cpython.guest.preload import fill_gaps, preload
 from affidavit.runtime.engines.cpython.guest.surroundings import arrange
 from affidavit.runtime.engines.cpython.wire import CREATED, ENDED
 
@@ -41,6 +41,7 @@ def main(control: int) -> None:
         clock = Clock()
         clock.patch()
         arrange()
+        rehearse(clock, real_clock)
         lock = Lock()
         report = lock.isolate()
     except BaseException:
@@ -49,9 +50,11 @@ def main(control: int) -> None:
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
+    gaps = fill_gaps()
     gc.freeze()
     sock.send(b"R" + json.dumps(report).encode())
     _Zygote(sock, lambda rpc, shared, parent: serve(lock, clock, real_clock, parent, rpc, shared)).loop()
+    del gaps  # until here nothing may take their place
 
 
 class _Zygote:
