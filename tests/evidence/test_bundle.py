@@ -241,7 +241,11 @@ RECORDS = st.builds(
     outcome=st.one_of(
         VALUES.map(lambda value: Success(result=freeze(value))),
         st.builds(
-            Failure, code=TEXTS, details=st.dictionaries(TEXTS, st.integers(-9, 9)), message=TEXTS, hint=TEXTS
+            Failure,
+            code=TEXTS,
+            details=st.dictionaries(TEXTS, st.integers(-9, 9)).map(encode),
+            message=TEXTS,
+            hint=TEXTS,
         ),
         st.just(Unfinished()),
     ),

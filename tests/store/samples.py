@@ -17,8 +17,8 @@ from affidavit.store.unknowns import Unknowns
 PYTHON = [sys.executable, "-c"]
 
 
-def event(kind: str = "call-recorded", session: str = "s1", **changes: Any) -> Event:
-    """An event at time 1.5."""
+def event(kind: str = "noted", session: str = "s1", **changes: Any) -> Event:
+    """An event at time 1.5, of a kind that no version knows: its data may be anything."""
     return replace(Event(kind=kind, session=session, data={}, at=1.5), **changes)
 
 

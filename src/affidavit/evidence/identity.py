@@ -38,8 +38,8 @@ from hashlib import sha256
 from typing import Any, Final, get_args
 
 from affidavit.errors import UsageError
-from affidavit.evidence._reading import Reader
 from affidavit.evidence.canonical import CanonicalJson, canonical, digest
+from affidavit.evidence.reader import Reader
 from affidavit.evidence.record import (
     Authority,
     BlobRef,
@@ -56,14 +56,16 @@ from affidavit.evidence.record import (
     Success,
     Unfinished,
 )
-from affidavit.evidence.values import MAX_DEPTH, encode
+from affidavit.evidence.values import MAX_DEPTH, check_encoded, encode
 
 __all__ = [
     "INLINE_BYTES",
     "PREFIX",
     "Sealed",
     "body_id",
+    "check_values",
     "from_json",
+    "open_foreign",
     "open_sealed",
     "projection",
     "record_id",
@@ -190,6 +192,39 @@ def open_sealed(body: bytes, notes: JsonValue) -> Record:
     except (LookupError, TypeError, ValueError):
         raise UsageError("value-unsupported", "the notes beside a record do not fit it") from None
     return from_json(shape)
+
+
+def check_values(record: Record) -> None:
+    """See that parameters, result and the details of a failure are each the one encoding of their value.
+
+    Whoever makes a record encodes its values; whoever takes one from elsewhere asks this. A result that is kept apart
+    is checked with its blob.
+
+    Raises:
+        UsageError: as `values.check_encoded`; `details.path` names the place.
+    """
+    check_encoded(record.parameters, "parameters")
+    if isinstance(record.outcome, Failure):
+        check_encoded(dict(record.outcome.details), "outcome", "failure", "details")
+    elif isinstance(record.outcome, Success) and not isinstance(record.outcome.result, BlobRef):
+        check_encoded(record.outcome.result, "outcome", "result")
+
+
+def open_foreign(body: bytes, notes: JsonValue) -> Record:
+    """The record of `open_sealed` when it comes from elsewhere: spelt in all its parts as records are.
+
+    Raises:
+        UsageError: `value-unsupported`, `value-too-deep`, naming the place.
+    """
+    record = open_sealed(body, notes)
+    check_values(record)
+    again = seal(record)
+    if again.body != body or again.notes != notes:
+        raise UsageError(
+            "value-unsupported",
+            "not spelt as records are: lists in order and each once, results by their size",
+        )
+    return record
 
 
 # ---- writing ----

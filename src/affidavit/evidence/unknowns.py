@@ -40,8 +40,8 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from affidavit.errors import UsageError
-from affidavit.evidence._reading import Reader
 from affidavit.evidence.canonical import canonical
+from affidavit.evidence.reader import Reader
 from affidavit.evidence.record import Authority, Confidence, JsonValue
 from affidavit.evidence.values import is_utf8
 

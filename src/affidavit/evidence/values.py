@@ -28,13 +28,23 @@ from __future__ import annotations
 import sys
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from affidavit.evidence._paths import Refused, too_deep, type_of
 from affidavit.evidence._soften import soften
 
-__all__ = ["MAX_DEPTH", "SAFE_INTEGER", "JsonValue", "decode", "encode", "is_utf8", "plain", "soften"]
+__all__ = [
+    "MAX_DEPTH",
+    "SAFE_INTEGER",
+    "JsonValue",
+    "check_encoded",
+    "decode",
+    "encode",
+    "is_utf8",
+    "plain",
+    "soften",
+]
 
 JsonValue: TypeAlias = Any
 
@@ -90,6 +100,28 @@ def decode(json: JsonValue, *, max_depth: int = MAX_DEPTH) -> Any:
         return _decode(json, max_depth)
     except Refused as refused:
         raise _bounded(refused, max_depth).as_error(json) from None
+    except RecursionError:
+        raise too_deep(max_depth).as_error(None) from None
+
+
+def check_encoded(json: JsonValue, *steps: str | int, max_depth: int = MAX_DEPTH) -> None:
+    """See that a JSON tree is the one encoding of a value: what `encode` writes, tag by tag.
+
+    Unlike `decode` it makes no value, and refuses plain numbers that must be tagged, too.
+
+    Args:
+        json: the tree.
+        steps: the way to it in the document that holds it, for `details.path`.
+        max_depth: levels of containers allowed, tags included.
+
+    Raises:
+        UsageError: as `decode`.
+    """
+    try:
+        _check(json, max_depth)
+    except Refused as refused:
+        refused.steps += reversed(steps)
+        raise _bounded(refused, max_depth).as_error(None) from None
     except RecursionError:
         raise too_deep(max_depth).as_error(None) from None
 
@@ -305,6 +337,9 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
+_LEAVES: Final = frozenset({str, bool, type(None)})
+
+
 # ---- decoding ----
 
 
@@ -375,3 +410,35 @@ def _untag(tag: str, text: JsonValue) -> Any:
     if value is None or _encode(value, 1) != {tag: text}:
         raise Refused(f"a malformed {tag} tag", "write the tag as `encode` does")
     return value
+
+
+# ---- checking ----
+
+
+def _check(json: JsonValue, room: int) -> None:
+    kind = type_of(json)
+    if kind is dict or kind is list:
+        if room < 1:
+            raise too_deep(0)
+        if kind is dict and len(json) == 1 and (tag := next(iter(json))) in _READERS:
+            _untag(tag, json[tag])
+            return
+        items: Iterable[tuple[Any, JsonValue]] = json.items() if kind is dict else enumerate(json)
+        _check_items(items, room - 1)
+    elif kind is float and json.is_integer():
+        raise Refused("a float that must be tagged", "write the value as `encode` does")
+    elif kind is int and not -SAFE_INTEGER <= json <= SAFE_INTEGER:
+        raise Refused("an integer that must be tagged", "write the value as `encode` does")
+
+
+def _check_items(items: Iterable[tuple[Any, JsonValue]], room: int) -> None:
+    step = None
+    try:
+        for step, item in items:
+            if type(step) is str and step[:1] == "$":
+                _decode_key(step)
+            if type_of(item) not in _LEAVES:
+                _check(item, room)
+    except Refused as refused:
+        refused.steps.append(step)
+        raise

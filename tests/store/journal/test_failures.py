@@ -133,7 +133,7 @@ from affidavit.store.journal import Journal, JournalSettings
 settings = JournalSettings(folder=root / "j", fsync="always")
 with Store.open(root / "w") as store:  # the database's own log is empty again after this: the journal meets the limit
     store.follow("s1", Journal.open(store, "s1", settings))
-    store.append(event(data={"n": 0, "text": "x" * 400_000}))
+    store.append(event(data={"n": 0, "text": "x" * 412_000}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (450_000, 450_000))
 with Store.open(root / "w") as store:
     store.follow("s1", Journal.open(store, "s1", settings))

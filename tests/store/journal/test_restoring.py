@@ -91,6 +91,9 @@ def test_a_restored_session_goes_on_in_the_same_journal(tmp_path: Path) -> None:
 def test_mounts_without_their_paths_are_the_same_mounts(tmp_path: Path) -> None:
     data = {
         "name": "a",
+        "kind": "javascript",
+        "format": "asar",
+        "limitations": [],
         "path": "/x/app.asar",
         "uri": "/x/app.asar",
         "artifact": "sha256:" + "1" * 64,

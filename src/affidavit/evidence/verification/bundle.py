@@ -17,14 +17,15 @@ from affidavit.evidence.bundles.document import KIND, MAX_ELEMENT_DEPTH, VERSION
 from affidavit.evidence.bundles.pieces import BrokenBundleError, Piece, Pieces, version_of
 from affidavit.evidence.canonical import CanonicalJson, canonical, digest, parse
 from affidavit.evidence.citations import ANSWER
-from affidavit.evidence.identity import Sealed, body_id, open_sealed, seal
+from affidavit.evidence.identity import Sealed, body_id, open_foreign
 from affidavit.evidence.record import BlobRef, JsonValue, Record, Success
 from affidavit.evidence.unknown_checks import problems as unknown_problems
 from affidavit.evidence.unknowns import UnknownRevision
+from affidavit.evidence.values import check_encoded
 from affidavit.evidence.verification.answer import check_answer
 from affidavit.evidence.verification.report import Problem, Report
 
-__all__ = ["BundleCheck", "BundleLookup", "Contents", "check_bundle", "check_version", "damaged"]
+__all__ = ["BundleCheck", "BundleLookup", "Contents", "check_bundle", "check_version", "damaged", "misspelt"]
 
 _ENTRIES: Final = (["body", "id"], ["body", "id", "notes", "notes_digest"])
 _ID: Final = re.compile(r"(?:ev1|unk1)_[0-9a-f]{64}")
@@ -91,6 +92,7 @@ class BundleCheck:
         self._results: dict[str, tuple[int, str]] = {}  # address -> size, place
         self._scripts: set[str] = set()
         self._sizes: dict[str, int] = {}
+        self._misspelt: dict[str, str] = {}  # why a blob cannot be a result, or empty
         self._computed = ""
         self._unknowns: set[str] = set()
 
@@ -145,6 +147,7 @@ class BundleCheck:
             raise _damage(f"the blob has the digest {digest(data)}", "blob-damaged")
         self.contents.blobs[address] = (piece.offset, len(piece.data))
         self._sizes[address] = len(data)
+        self._misspelt[address] = misspelt(data)
         if self._on_blob is not None:
             self._on_blob(address, data)
 
@@ -228,6 +231,8 @@ class BundleCheck:
             elif self._sizes[address] != size:
                 message = f"its result {address} has {self._sizes[address]} bytes, not {size}"
                 self._add(place, "blob-damaged", message)
+            elif self._misspelt[address]:
+                self._add(f"$.blobs[{address}]", "blob-damaged", f"no result: {self._misspelt[address]}")
         for address in self._sizes:
             if address not in self._results and address not in self._scripts:
                 self._add(f"$.blobs[{address}]", "bundle-damaged", "no record refers to it")
@@ -390,11 +395,21 @@ def read_entry(data: bytes) -> tuple[Sealed, Record]:
     notes = fields.get("notes")
     if "notes" in fields and (notes is None or fields["notes_digest"] != notes_digest(notes)):
         raise _damage(f"{computed}: its notes are not what was written")
-    record = open_sealed(body, notes)
-    again = seal(record)
-    if again.body != body or again.notes != notes:
-        raise _damage(f"{computed} is not spelt as records are: lists in order, results by their size")
+    try:
+        record = open_foreign(body, notes)
+    except UsageError as error:
+        raise _damage(f"{computed}: {error.message}") from None
     return Sealed(id=computed, body=body, notes=notes, operation=record.operation, spilled=None), record
+
+
+def misspelt(data: bytes) -> str:
+    """What keeps the bytes of a blob from being the canonical form of an encoded value; empty when nothing does."""
+    try:
+        json = _parsed(data)
+        check_encoded(json)
+    except AffidavitError as error:
+        return error.message
+    return ""
 
 
 def _id(piece: Piece) -> str:

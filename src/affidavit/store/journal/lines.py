@@ -36,7 +36,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from affidavit.errors import AffidavitError, FailedError
+from affidavit.errors import AffidavitError, VerificationError
 from affidavit.evidence.canonical import MAX_DOCUMENT_DEPTH, canonical
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
@@ -172,11 +172,11 @@ def check_version(head: Mapping[str, Any], name: str) -> None:
     """See that the head of a part is of a format and version that this product reads.
 
     Raises:
-        FailedError: `journal-version`.
+        VerificationError: `journal-version`.
     """
     known, version = head.get("format"), head.get("version")
     if known != FORMAT or type(version) is not int or not 1 <= version <= VERSION:
-        raise FailedError(
+        raise VerificationError(
             "journal-version",
             f"{name} is of format {known!a} version {version!a}; this affidavit knows {FORMAT} version {VERSION}",
             hint="use a newer affidavit for this file",
@@ -185,11 +185,15 @@ def check_version(head: Mapping[str, Any], name: str) -> None:
 
 
 def refuse_newer(raw: bytes, name: str) -> None:
-    """Look whether a first line that is none of ours is the head of another version, with lines built otherwise.
+    """Look whether a first line that is none of ours is the head of another version.
+
+    Whatever else another version does, its head ends with its `sum`; where that does not hold, the head was changed.
 
     Raises:
-        FailedError: `journal-version`.
+        VerificationError: `journal-version`.
     """
+    if sum_holds(raw) is None:
+        return
     try:
         found: Any = orjson.loads(raw)
     except orjson.JSONDecodeError:

@@ -65,9 +65,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A whole line and where it stands. A second copy of a line is not given out."""
+    """A whole line and where it stands: part, file, line of the file from 1, its first byte and its bytes.
+
+    A second copy of a line is not given out.
+    """
 
     line: Line
+    part: int
     file: str
     number: int
     place: int
@@ -103,6 +107,7 @@ class Walk:
         self._damage: Problem | None = None  # since the last whole line
         self._returned = 0
         self._file = ""
+        self._part = 1
         self.last_file = parts[max(parts)].name
 
     def lines(self) -> Iterator[Placed]:
@@ -114,7 +119,7 @@ class Walk:
         expected = 1
         last = max(self._parts)
         for number, path in self._parts.items():
-            self._file = path.name
+            self._file, self._part = path.name, number
             if number != expected:
                 missing = (
                     f"part {expected}" if number == expected + 1 else f"parts {expected} to {number - 1}"
@@ -199,7 +204,14 @@ class Walk:
             self._next = line.n + 1
             self._last_sum = line.sum
         self._damage = None
-        yield Placed(line=line, file=self._file, number=piece.number, place=piece.place, length=length)
+        yield Placed(
+            line=line,
+            part=self._part,
+            file=self._file,
+            number=piece.number,
+            place=piece.place,
+            length=length,
+        )
 
     def _follow(self, line: Line, piece: _Piece, length: int) -> None:
         """Compare a line with the one before it."""

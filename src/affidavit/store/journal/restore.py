@@ -16,7 +16,8 @@ from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
 from affidavit.store.events import Event, prepare
 from affidavit.store.journal._portable import portable
-from affidavit.store.journal.verify import Contents, Report, open_walk, report, verify
+from affidavit.store.journal.contents import Contents
+from affidavit.store.journal.verify import Report, open_walk, report, verify
 from affidavit.store.store import Store
 from affidavit.store.unknowns import KIND, Unknowns, read_revision
 

@@ -20,7 +20,8 @@ from affidavit.store.events import Event
 from affidavit.store.journal import JournalSettings, Problem, Report
 from affidavit.store.journal import restore as restore_journal
 from affidavit.store.journal import verify as verify_journal
-from affidavit.store.journal.verify import Contents, open_walk, report
+from affidavit.store.journal.contents import Contents
+from affidavit.store.journal.verify import open_walk, report
 
 __all__ = ["Journalling", "restore", "tail", "verify"]
 
@@ -142,8 +143,11 @@ def _verdict(file: Path, found: Report) -> str:
     size = f"{found.events} events, {found.records} records, {found.blobs} blobs in {found.lines} lines"
     end = "closed" if found.closed else "not closed: it is being written, or its writer ended early"
     text = f"{file}: {words[found.status]}\n  session {found.session or 'unknown'}: {size}; {end}\n"
-    if found.truncated:
-        text += f"  it reached its bound of {found.size} bytes: later events are not in it\n"
+    if found.bound:
+        text += f"  it reached its bound of {found.bound} bytes: later events are not in it\n"
+    if found.unread:
+        kinds = ", ".join(found.unread)
+        text += f"  events of kinds that this version does not know are kept as they are: {kinds}\n"
     for loss in found.losses:
         text += f"  a writer was killed once: {loss['length']} bytes at {loss['place']} were lost\n"
     return text
