@@ -13,8 +13,9 @@ from typing import Any, TypeAlias, cast
 from affidavit.errors import NotFoundError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
+from affidavit.facts.arguments import page_start, text, whole
 from affidavit.facts.cache import QueryCache
-from affidavit.facts.cursor import binding, issue_cursor, read_cursor
+from affidavit.facts.cursor import binding, issue_cursor
 from affidavit.facts.factfile import FactFile
 from affidavit.facts.selector import Selector, check_field, read_selector
 from affidavit.facts.spec import CollectionSpec
@@ -127,21 +128,10 @@ class Collection:
         Raises:
             UsageError: `selector-invalid`, `limit-invalid`, `cursor-invalid` or `cursor-mismatch`.
         """
-        limit = _whole("limit", limit, 1, MAX_LIMIT)
-        if cursor is not None and offset is not None:
-            raise UsageError(
-                "limit-invalid",
-                "`cursor` and `offset` are two ways to say where a page starts",
-                hint="give one of them",
-                details={"path": "$.offset"},
-            )
+        limit = whole("limit", limit, 1, MAX_LIMIT)
         selector = self._selector(where)
         bound = binding(self.spec, self.parent.evidence_id, selector)
-        start = (
-            _whole("offset", 0 if offset is None else offset, 0, None)
-            if cursor is None
-            else read_cursor(cursor, bound)
-        )
+        start = page_start(cursor, offset, bound)
         matching = self._matching(selector, bound)
         wanted = matching[start : start + limit]
         fitting = self._fitting(wanted)
@@ -173,7 +163,7 @@ class Collection:
         Raises:
             NotFoundError: `item-not-found`.
         """
-        found = self._facts.items(self.spec.name, [_text("id", id)])
+        found = self._facts.items(self.spec.name, [text("id", id)])
         if id not in found:
             raise NotFoundError(
                 "item-not-found",
@@ -205,7 +195,7 @@ class Collection:
                 hint=f"ask in parts of {MAX_IDS}",
                 details={"path": "$.ids"},
             )
-        asked = [_text(f"ids[{at}]", one) for at, one in enumerate(ids)]
+        asked = [text(f"ids[{at}]", one) for at, one in enumerate(ids)]
         fitting, there = self._batch(asked)
         batch: list[dict[str, Any]] = []
         for at, one in enumerate(asked):
@@ -309,26 +299,3 @@ class Collection:
         if self.parent.coverage.state == "complete":
             return hint
         return hint + "; the source was not examined completely, so absence here is no proof of absence"
-
-
-def _whole(name: str, value: object, low: int, high: int | None) -> int:
-    if type(value) is int and value >= low and (high is None or value <= high):
-        return value
-    bounds = f"{low} or more" if high is None else f"from {low} to {high}"
-    raise UsageError(
-        "limit-invalid",
-        f"`{name}` is {repr(value)[:80]}; it is a whole number {bounds}",
-        hint=f"give a `{name}` {bounds}",
-        details={"path": f"$.{name}"},
-    )
-
-
-def _text(place: str, value: object) -> str:
-    if isinstance(value, str):
-        return value
-    raise UsageError(
-        "arguments-invalid",
-        f"`{place}` is of type {type(value).__name__}, not text",
-        hint="ids are text",
-        details={"path": f"$.{place}"},
-    )
