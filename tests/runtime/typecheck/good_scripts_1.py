@@ -232,7 +232,7 @@ page = await df.db.app.modules.page()
 json.loads(json.dumps(page.rows))[0]["anything"]
 ---
 rows: list[dict] = (await df.db.app.modules.page()).rows
-[row["anything"] for row in rows]
+[row["path"] for row in rows]
 ---
 def describe(row: dict) -> str:
     return f"{row['path']} {row['size']}"

@@ -14,7 +14,7 @@ from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.typecheck import preamble as pre
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.project import Project
-from affidavit.runtime.typecheck.rules import inputs, own, policy, results
+from affidavit.runtime.typecheck.rules import inputs, keys, own, policy, results
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.server import Finding, ServerLostError, TypeServer, find_binary
 from affidavit.runtime.typecheck.surroundings import ResultTypes, Surroundings
@@ -193,7 +193,9 @@ class Checker:
     ) -> tuple[Verdict, Sequence[Sequence[Finding]]]:
         """The verdict on a script below these entries, and what the checker found in them."""
         mine = results.examine(case, around.results)
-        found = list(islice(chain(own.examine(case), mine, inputs.missing_keys(case)), _MAX_FOUND))
+        found = list(
+            islice(chain(own.examine(case), mine, inputs.missing_keys(case), keys.misspelt(case)), _MAX_FOUND)
+        )
         cells: Sequence[Sequence[Finding]] = ()
         reason = ""
         try:

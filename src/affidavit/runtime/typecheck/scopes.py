@@ -117,6 +117,10 @@ class Script:
         """Whether any scope of the script binds the name."""
         return name in self._names
 
+    def is_shared(self, name: str) -> bool:
+        """Whether a `global` or `nonlocal` statement lets another scope bind the name."""
+        return name in self._shared
+
     def bindings_everywhere(self, name: str) -> list[Binding]:
         """Every binding of the name in any scope."""
         return [binding for scope in self._all for binding in scope.bound.get(name, ())]

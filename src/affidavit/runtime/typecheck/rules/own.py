@@ -190,7 +190,9 @@ def _fields(case: Case, selector: str, display: ast.Dict) -> Iterator[Diagnostic
         given = literal(value)
         if wanted is not None and given is not Stores.UNKNOWN and not _fits(given, wanted):
             message = f"`where` field {key.value!r} takes {ast.unparse(wanted)}, not {given!r}"
-            yield case.found(value, "invalid-where-value", message, _near_literal(given, wanted), raises=_REFUSED)
+            yield case.found(
+                value, "invalid-where-value", message, _near_literal(given, wanted), raises=_REFUSED
+            )
 
 
 def _fits(given: object, annotation: ast.expr) -> bool:

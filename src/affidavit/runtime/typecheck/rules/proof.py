@@ -108,6 +108,12 @@ class Stores:
             case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=attribute, value=owner):
                 if not self._is_own_instance(owner):
                     self.attributes.add(attribute)
+            case ast.Call(
+                func=ast.Attribute(attr="setitem") | ast.Name(id="setitem"), args=[owner, index, value]
+            ):
+                if isinstance(index, ast.Constant):
+                    self._store(str(index.value), value)
+                self.computed = True
             case ast.Call(func=ast.Attribute(attr=method)):
                 self._called(node, method)
             case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn(), *_]):

@@ -96,7 +96,8 @@ class _Guard:
                 return inner in body and any(self._may_suppress(item.context_expr) for item in items)
             case ast.Call(keywords=keywords):
                 return any(
-                    one.arg == "return_exceptions" and not _is_static(one.value, truth=False) for one in keywords
+                    one.arg == "return_exceptions" and not _is_static(one.value, truth=False)
+                    for one in keywords
                 )
             case _:
                 return False
@@ -165,7 +166,9 @@ class _Guard:
         if not owners or (function.name.startswith("__") and function.name.endswith("__")):
             return owners
         return [
-            node for node in self._script.nodes if isinstance(node, ast.Attribute) and node.attr == function.name
+            node
+            for node in self._script.nodes
+            if isinstance(node, ast.Attribute) and node.attr == function.name
         ]
 
     def _use(self, use: ast.expr, function: Function, seen: frozenset[ast.AST]) -> bool:

@@ -1,0 +1,174 @@
+"""Keys that a row does not have: what the type checker says of it, and what the flow of values proves."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator, Sequence
+
+from affidavit.runtime.typecheck.flow import Analysis
+from affidavit.runtime.typecheck.flow.shapes import PLAIN, Getter, HostObject, Record, Values
+from affidavit.runtime.typecheck.rules import suggest
+from affidavit.runtime.typecheck.rules.case import Case, attribute_place
+from affidavit.runtime.typecheck.verdict import Diagnostic
+
+__all__ = ["may_exist", "misspelt"]
+
+_KEY = "invalid-typed-dict-key"
+_MISSING = ("KeyError",)
+_MOST_NODES = 12_000
+"""Longer scripts (some 30 KB) are not followed: it would take too long."""
+
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_CONDITIONS = (ast.If, ast.IfExp, ast.While, ast.Match, ast.BoolOp)
+_BUILTIN_ATTRIBUTES = frozenset(
+    name for kind in (str, list, dict, set, tuple, int, float, bytes) for name in dir(kind)
+)
+
+
+def may_exist(case: Case, key: str) -> bool:
+    """Whether the script may put the key into a row, or asks whether it is there."""
+    stores = case.stores
+    return key in stores.keys | stores.asked or (stores.computed and key in stores.words)
+
+
+def misspelt(case: Case) -> Iterator[Diagnostic]:
+    """Reads of a key or attribute that nothing which gets there has, however it got there."""
+    if case.script.dynamic or len(case.script.nodes) > _MOST_NODES:
+        return
+    reads = list(_doubtful(case))
+    if not reads:
+        return
+    analysis = Analysis(case)
+    try:
+        finished = analysis.run()
+    except RecursionError:  # expressions nested too deeply
+        return
+    for node in reads if finished else ():
+        yield from _judged(case, analysis, node)
+
+
+def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:
+    """Reads that may be wrong: of keys that not every row in play has, of attributes that nothing known has."""
+    written = {key.value for node in case.script.nodes if isinstance(node, ast.Dict) for key in node.keys
+               if isinstance(key, ast.Constant)}  # fmt: skip
+    known = _known_attributes(case)
+    for node in case.script.nodes:
+        match node:
+            case ast.Subscript(ctx=ast.Load(), slice=ast.Constant(value=str(key))):
+                if key not in written and not may_exist(case, key):
+                    yield node
+            case ast.Attribute(ctx=ast.Load(), attr=name) if name not in known and not name.startswith("_"):
+                if not case.is_probed(name) and not _is_of_module(case, node):
+                    yield node
+            case ast.Call(func=ast.Attribute(attr="itemgetter") | ast.Name(id="itemgetter")):
+                yield node
+            case _:
+                pass
+
+
+def _known_attributes(case: Case) -> frozenset[str]:
+    host = {name for one in case.catalogue.classes for name in case.catalogue.attributes(one)}
+    return frozenset(host) | _BUILTIN_ATTRIBUTES | case.stores.attributes
+
+
+def _is_of_module(case: Case, node: ast.Attribute) -> bool:
+    """Whether the attribute is one of an imported name."""
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    if not isinstance(inner, ast.Name):
+        return False
+    return any(isinstance(binding.node, ast.alias) for binding in case.script.bindings_everywhere(inner.id))
+
+
+def _judged(
+    case: Case, analysis: Analysis, node: ast.Subscript | ast.Attribute | ast.Call
+) -> Iterator[Diagnostic]:
+    match node:
+        case ast.Subscript(value=owner, slice=ast.Constant() as index):
+            yield from _key(case, analysis, analysis.of(owner), index)
+        case ast.Attribute(value=owner):
+            yield from _attribute(case, analysis, analysis.of(owner), node)
+        case ast.Call():
+            for shape in analysis.of(node):
+                for key in shape.keys if isinstance(shape, Getter) else ():
+                    applied = frozenset(shape.applied.shapes) if isinstance(shape, Getter) else frozenset()
+                    if isinstance(key.value, str) and not may_exist(case, key.value):
+                        yield from _key(case, analysis, applied, key)
+        case _:
+            pass
+
+
+def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) -> Iterator[Diagnostic]:
+    key = str(index.value)
+    rows = [owner for owner in owners if isinstance(owner, Record)]
+    pages = [owner for owner in owners if isinstance(owner, HostObject)]
+    if len(rows) + len(pages) + (PLAIN in owners) < len(owners) or not rows + pages:
+        return
+    if any(analysis.field(row, key) is not None for row in rows):
+        return
+    if any(
+        key in case.catalogue.item_keys(page.name) or not case.catalogue.item_keys(page.name)
+        for page in pages
+    ):
+        return
+    keys = [known for row in rows for known in analysis.hosts.keys(row)]
+    keys += [known for page in pages for known in case.catalogue.item_keys(page.name)]
+    near = suggest.close(key, keys)
+    resembles = near is not None and not _is_another_kind(case, key)
+    if not resembles and not (_is_closed(case, rows) and _is_certain(case, index)):
+        return
+    names = sorted({name for row in rows for name, _ in row.rows} | {page.name for page in pages})
+    message = f"no key {key!r} in {' or '.join(names)}; it has: {suggest.listing(dict.fromkeys(keys))}"
+    rule = _KEY if rows else "invalid-argument-type"
+    yield case.found(index, rule, message, near, raises=_MISSING)
+
+
+def _is_another_kind(case: Case, key: str) -> bool:
+    """Whether some other row has exactly this key."""
+    return any(key in case.catalogue.keys(name) for name in case.catalogue.classes)
+
+
+def _is_closed(case: Case, rows: Sequence[Record]) -> bool:
+    """Whether rows certainly hold nothing but what they name."""
+    return all(case.catalogue.is_closed(name) for row in rows for name, _ in row.rows)
+
+
+def _is_certain(case: Case, node: ast.AST) -> bool:
+    """Whether a read is not one for another kind of row: under no condition, and behind none that may leave before."""
+    inner = node
+    for around in case.script.ancestors(node):
+        if isinstance(around, _CONDITIONS):
+            return False
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            before = itertools.takewhile(lambda statement: statement is not inner, around.body)
+            return not any(isinstance(one, _LEAVING) for statement in before for one in ast.walk(statement))
+        inner = around
+    return True
+
+
+def _attribute(case: Case, analysis: Analysis, owners: Values, node: ast.Attribute) -> Iterator[Diagnostic]:
+    known: list[str] = []
+    for owner in owners:
+        match owner:
+            case HostObject(name=name) if analysis.attribute(owner, node.attr) is None:
+                known += case.catalogue.attributes(name)
+            case Record():
+                known += [f'["{key}"]' for key in analysis.hosts.keys(owner)]
+            case _:
+                return
+    if not known:
+        return
+    line, column = attribute_place(case.text, node)
+    near = suggest.close(node.attr, known) or suggest.close(f'["{node.attr}"]', known)
+    found = case.found(node, "missing-attribute", f"no `{node.attr}` here; there are: {suggest.listing(known)}", near,
+                       raises=("AttributeError",))  # fmt: skip
+    yield Diagnostic(
+        line=line,
+        column=column,
+        rule=found.rule,
+        message=found.message,
+        blocking=found.blocking,
+        suggestion=near,
+    )
