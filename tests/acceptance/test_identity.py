@@ -1,9 +1,13 @@
 """The same script on the same bytes gives the same evidence ids, wherever and by whomever it is run."""
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
+import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +113,7 @@ def uv() -> str:
     raise AssertionError
 
 
-def remote(interpreter: list[str], root: Path, script: Path, **options: Any) -> list[str]:
+def remote(interpreter: list[str], root: Path, script: Path, *, app: Path = APP, **options: Any) -> list[str]:
     """Run the script through the command line of another interpreter."""
     command = [
         *interpreter,
@@ -118,7 +122,7 @@ def remote(interpreter: list[str], root: Path, script: Path, **options: Any) -> 
         "run",
         str(script),
         "--mount",
-        f"app={APP}",
+        f"app={app}",
         "--workspace",
         str(root),
     ]
@@ -145,4 +149,29 @@ async def test_on_python_3_13(tmp_path: Path) -> None:
     )
     (tmp_path / "script.py").write_text(SCRIPT)
     found = remote([str(made)], tmp_path / "b", tmp_path / "script.py")
+    assert found == ids(await run(tmp_path / "a"))
+
+
+def test_by_another_user(tmp_path: Path) -> None:
+    """An ordinary user with a home, a workspace and a copy of the bytes of their own."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python = next(
+        (place for place in (f"/usr/bin/{name}", f"/usr/local/bin/{name}") if Path(place).exists()), ""
+    )
+    if os.getuid() != 0 or not python or shutil.which("setpriv") is None:
+        pytest.skip("needs root, setpriv and an interpreter of this version that others may read")
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        folder = Path(made)
+        app = shutil.copytree(APP, folder / "app")
+        (folder / "script.py").write_text(SCRIPT)
+        subprocess.run(["chown", "-R", "65534:65534", made], check=True)
+        path = f"{ROOT / 'src'}:{sysconfig.get_path('purelib')}"
+        environment = {"PYTHONPATH": path, "HOME": made, "USER": "nobody", "PATH": "/usr/bin:/bin"}
+        seen = subprocess.run([*other, python, "-c", "import affidavit, orjson"], env=environment, cwd=made)
+        if seen.returncode != 0:
+            pytest.skip("the checkout cannot be read by others")
+        found = remote(
+            [*other, python], folder / "w", folder / "script.py", app=app, env=environment, cwd=made
+        )
     assert found == ids(await run(tmp_path / "a"))
