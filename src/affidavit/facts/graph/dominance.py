@@ -30,8 +30,8 @@ class Dominators:
     order: list[int]
 
     def chain(self, block: int) -> list[int]:
-        """All dominators of a reached block, itself first."""
-        found = [block]
+        """All dominators of a block, itself first; none of one that is not reached."""
+        found = [block] if self.depth[block] else []
         while (block := self.immediate[block]) >= 0:
             found.append(block)
         return found
