@@ -11,7 +11,7 @@ import math
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "nanoseconds"]
 
 _SECOND: Final = 1_000_000_000
 _TICK: Final = 1_000  # nanoseconds by which a monotonic reading moves on
@@ -28,17 +28,13 @@ class Clock:
     """
 
     def __init__(self, start: float) -> None:
-        self._start = self._now = _nanoseconds(start)
+        self._start = self._now = nanoseconds(start)
         self._ticks = 0
         self._readings = 0
 
-    def advance_to(self, seconds: float) -> None:
-        """Move on to a moment, never back."""
-        self.move(_nanoseconds(seconds))
-
     def after(self, seconds: float) -> int:
         """The moment that comes some seconds from now, for `move`."""
-        return self._now + _nanoseconds(seconds)
+        return self._now + nanoseconds(seconds)
 
     def move(self, moment: int) -> None:
         """Move on to a moment in nanoseconds since the epoch, never back."""
@@ -75,7 +71,7 @@ class Clock:
         return self._now
 
 
-def _nanoseconds(seconds: float) -> int:
+def nanoseconds(seconds: float) -> int:
     """Exact for whole seconds, where multiplying a moment of today by 1e9 would be off by hundreds."""
     whole = math.floor(seconds)
     return whole * _SECOND + round((seconds - whole) * _SECOND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import orjson
 from pydantic_monty import (
@@ -23,7 +23,7 @@ from pydantic_monty import (
 from affidavit.errors import AffidavitError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.engines.monty._clock import Clock
+from affidavit.runtime.engines.monty._clock import Clock, nanoseconds
 from affidavit.runtime.engines.monty._results import read_refusal
 from affidavit.runtime.engines.monty._rewrite import Place
 from affidavit.runtime.program import (
@@ -43,6 +43,10 @@ _STRANGE = {b'"$uuid"': "UUID", b'"$text': "text with lone surrogates"}
 
 # Calls beyond the budget that are answered before the run is ended.
 _REFUSALS = 1_000
+
+
+_Ended: TypeAlias = tuple[ExternalReturnValue | ExternalException, int]
+"""How a call ended, and the moment to which it moves the clock, nanoseconds since the epoch."""
 
 
 class StoppedError(Exception):
@@ -103,7 +107,7 @@ class Drive:
         self._free = frozenset(leaf["$call"] for leaf in _leaves(program.tree) if leaf.get("kind") == "sync")
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ambiguous: set[str] = set()
-        self._waiting: dict[int, asyncio.Task[Any]] = {}
+        self._waiting: dict[int, asyncio.Task[_Ended]] = {}
         self._ended: asyncio.Queue[int] = asyncio.Queue()
 
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -160,9 +164,9 @@ class Drive:
         concurrent = name in ("_affidavit_call", "asyncio.sleep") and not snapshot.allow_eager_await
         if not concurrent:
             return await snapshot.resume_auto()
-        work = self.call(*snapshot.args) if name == "_affidavit_call" else self._sleep(*snapshot.args)
+        work = self._made(*snapshot.args) if name == "_affidavit_call" else self._slept(*snapshot.args)
         call_id = snapshot.call_id
-        task = self._spawn(_settled(work))
+        task = self._spawn(work)
         self._waiting[call_id] = task
         task.add_done_callback(lambda _: self._ended.put_nowait(call_id))
         return await snapshot.resume({"future": ...})
@@ -172,11 +176,14 @@ class Drive:
         return await snapshot.resume(await _settled(self.call(*snapshot.args)))
 
     async def _settle(self, snapshot: AsyncFutureSnapshot) -> AsyncSnapshot:
-        """Hand over what has ended, in the order of the ends, so that the script resumes as under asyncio."""
-        ended = [await self._ended.get()]
-        while not self._ended.empty():
-            ended.append(self._ended.get_nowait())
-        return await snapshot.resume({call_id: await self._waiting.pop(call_id) for call_id in ended})
+        """Hand over what has ended, in the order of the ends, so that the script resumes as under asyncio.
+
+        One at a time, and the clock moves only then: what the script does follows from the order alone.
+        """
+        call_id = await self._ended.get()
+        end, moment = await self._waiting.pop(call_id)
+        self._clock.move(moment)
+        return await snapshot.resume({call_id: end})
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
@@ -192,10 +199,37 @@ class Drive:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def call(self, path: str, arguments: Mapping[str, Any], site: int, iteration: int) -> Any:
-        """Make one call of the script and return its value as the sandbox takes it.
+        """Make one call of the script, which waits for it, and return its value as the sandbox takes it.
 
         Raises:
             binascii.Incomplete: the call failed; the exception that stands for `df.Error` in the sandbox.
+        """
+        end, moment = await self._made(path, arguments, site, iteration)
+        self._clock.move(moment)
+        if "exception" in end:
+            raise end["exception"]
+        return end["return_value"]
+
+    async def _made(self, path: str, arguments: Mapping[str, Any], site: int, iteration: int) -> _Ended:
+        """Make one call of the script."""
+        try:
+            call = self._accepted(path, arguments, site, iteration)
+            result = await self._spawn(self._handle(call))
+            if isinstance(result, CallReturned):
+                return {"return_value": decoded(result.json)}, nanoseconds(result.completed)
+        except binascii.Incomplete as refusal:
+            return {"exception": refusal}, 0
+        except Exception as error:
+            # Raised here it would become an exception of the script, which could catch it.
+            self._stop = self._stop or error
+            return {"exception": binascii.Incomplete()}, 0
+        return {"exception": binascii.Incomplete(self._remember(result))}, nanoseconds(result.completed)
+
+    def _accepted(self, path: str, arguments: Mapping[str, Any], site: int, iteration: int) -> ScriptCall:
+        """The call as it leaves the sandbox.
+
+        Raises:
+            binascii.Incomplete: it may not.
         """
         place = self._sites[site]
         try:
@@ -214,19 +248,9 @@ class Drive:
             raise self._failed("budget-exceeded", problem, "pass less at once, or in several calls", {})
         if path not in self._free:
             self._spend()
-        call = ScriptCall(
+        return ScriptCall(
             path=path, arguments=encoded, line=place.line, column=place.column, iteration=iteration
         )
-        try:
-            result = await self._spawn(self._handle(call))
-            self._clock.advance_to(result.completed)
-            if isinstance(result, CallReturned):
-                return decoded(result.json)
-        except Exception as error:
-            # Raised here it would become an exception of the script, which could catch it.
-            self._stop = self._stop or error
-            raise binascii.Incomplete from error
-        raise binascii.Incomplete(self._remember(result))
 
     def _spend(self) -> None:
         self._calls += 1
@@ -306,10 +330,14 @@ class Drive:
                 return NOT_HANDLED
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        end = self._clock.after(seconds)
-        await asyncio.sleep(seconds)
-        self._clock.move(end)
+        _, moment = await self._slept(seconds)
+        self._clock.move(moment)
         return result
+
+    async def _slept(self, seconds: float, result: Any = None) -> _Ended:
+        moment = self._clock.after(seconds)
+        await asyncio.sleep(seconds)
+        return {"return_value": result}, moment
 
 
 async def _settled(work: Coroutine[Any, Any, Any]) -> ExternalReturnValue | ExternalException:
