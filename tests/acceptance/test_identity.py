@@ -174,4 +174,4 @@ def test_by_another_user(tmp_path: Path) -> None:
         found = remote(
             [*other, python], folder / "w", folder / "script.py", app=app, env=environment, cwd=made
         )
-    assert found == ids(await run(tmp_path / "a"))
+    assert found == ids(asyncio.run(run(tmp_path / "a")))
