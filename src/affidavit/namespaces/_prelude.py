@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["ROOT", "prelude"]
+__all__ = ["ROOT", "prelude", "shape"]
 
 ROOT: Final = "Df"
 
@@ -207,12 +207,12 @@ NAMES: Final = frozenset(_TAKEN.split())
 
 def prelude() -> str:
     """Source of the head, up to the classes of the mounted namespaces."""
-    shapes = [_shape(name, doc, fields) for name, doc, fields in _FIELDS]
+    shapes = [shape(name, doc, fields) for name, doc, fields in _FIELDS]
     return "\n".join([_IMPORTS, *shapes, _TYPED_DICTS])
 
 
-def _shape(name: str, doc: str, fields: Sequence[tuple[str, str]]) -> str:
-    """A class whose fields can be read as attributes and as items."""
+def shape(name: str, doc: str, fields: Sequence[tuple[str, str]]) -> str:
+    """A class whose fields can be read as attributes and as items; generic where a field is of `_Row`s."""
     generic = any("_Row" in kind for _, kind in fields)
     lines = [f"class {name}(_Struct{', Generic[_Row]' if generic else ''}):", f'    """{doc}"""']
     lines += [f"    {field}: {kind}" for field, kind in fields]

@@ -39,7 +39,8 @@ from affidavit.facts.page import (
     PageInfo,
     Source,
 )
-from affidavit.namespaces._annotations import string_literal, typed_dict, union
+from affidavit.namespaces._annotations import renamed, string_literal, typed_dict, union
+from affidavit.namespaces._prelude import shape
 
 __all__ = ["StubTypes", "arguments_schema", "declarations", "json_schema"]
 
@@ -101,9 +102,11 @@ class StubTypes:
     Attributes:
         closed: declare that there are no further keys (PEP 728), which holds for results; then `"key" in value`
             tells the members of a tagged union apart.
+        structs: classes of results whose fields scripts read as attributes too: a reply, and what is directly in it.
     """
 
     closed: bool = True
+    structs: frozenset[Any] = frozenset()
     _names: dict[Any, str] = field(default_factory=dict[Any, str])
     _texts: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -140,6 +143,9 @@ class StubTypes:
         name = _free(cls.__name__, [*self._names.values(), *(one.__name__ for one in _IN_PRELUDE)])
         self._names[cls] = name
         fields = {key: (self.annotation(hint), required) for key, (hint, required) in _fields(cls).items()}
+        if cls in self.structs:
+            self._texts[name] = _struct(name, cls, fields)
+            return name
         text = typed_dict(name, fields, doc=_doc(cls), closed=self.closed)
         parameters: tuple[TypeVar, ...] = getattr(cls, "__parameters__", ())
         for parameter in parameters:
@@ -153,6 +159,13 @@ class StubTypes:
             text = text.replace("(TypedDict", f"(TypedDict, {generic}", 1)
         self._texts[name] = text
         return name
+
+
+def _struct(name: str, cls: type, fields: Mapping[str, tuple[str, bool]]) -> str:
+    """Source of a class like those of the prelude, whose one parameter is the type of its rows."""
+    row = "".join(parameter.__name__ for parameter in getattr(cls, "__parameters__", ()))
+    kinds = [(key, renamed(kind, {row: "_Row"})) for key, (kind, _) in fields.items()]
+    return shape(name, _doc(cls), kinds).rstrip()
 
 
 @dataclass(slots=True)
