@@ -100,6 +100,8 @@ CODES: Final[Mapping[str, str]] = {
     "session-not-found": "no session has this id",
     "run-not-found": "no run has this id",
     "result-unavailable": "an earlier run has no such value: it failed, or its value is no longer kept",
+    "replay-impossible": "a run that did not end by itself, or whose log lacks what a replay needs",
+    "reuse-invalid": "an earlier script that cannot be run with these values; details.places lists what it holds",
     "preamble-invalid": "a preamble entry that would bring a problem with it; details.line names its line",
     "preamble-not-found": "no preamble entry has this key",
     "answer-invalid": "the answer envelope is malformed or cites what was never recorded",

@@ -37,6 +37,7 @@ from affidavit.store.journal import Journal, JournalSettings
 # Mounting and looking need neither the type check nor the machinery of tools: those are imported when first used.
 if TYPE_CHECKING:
     from affidavit.runtime.catalogue import Catalogue
+    from affidavit.runtime.replay.replay import Replay
     from affidavit.runtime.session import Session
     from affidavit.runtime.typecheck import Checker
 
@@ -245,6 +246,26 @@ class Workspace:
         if keep:
             session.recover()
         return session
+
+    async def replay(self, run: str, *, session: str | None = None, engine: str | None = None) -> Replay:
+        """Run a recorded run again from the log alone; nothing is called, and nothing is written.
+
+        Args:
+            run: its id, a prefix of it, or, with a session, its number there.
+            session: the session to look in.
+            engine: another engine than the one that ran it.
+
+        Raises:
+            NotFoundError: `run-not-found`.
+            FailedError: `replay-impossible`, when it did not end by itself; `engine-unavailable`.
+            RejectedError: `engine-unsupported`.
+            VerificationError: what was recorded does not hold any more.
+        """
+        from affidavit.runtime.replay.recording import find_run
+        from affidavit.runtime.replay.replay import replay
+
+        run_id = find_run(self.store, run, session=session)
+        return await replay(self.store, self._engines, run_id, engine=engine)
 
     def journal(self, session_id: str) -> Journal | None:
         """The journal of a session that was opened here, or None."""

@@ -137,12 +137,16 @@ def shown(result: CanonicalJson, delivery: Mapping[str, Any], evidence_id: str) 
 
 
 def failed(error: AffidavitError, completed: float, evidence_id: str = "") -> CallFailed:
-    """A failure as a script receives it; `evidence_id` names the record that keeps it."""
+    """A failure as a script receives it; `evidence_id` names the record that keeps it.
+
+    Its details are in the order in which a log has them, so that they are the same when it is told again.
+    """
+    details: dict[str, JsonValue] = orjson.loads(canonical(_details(error)))
     return CallFailed(
         code=error.code,
         message=error.message,
         hint=error.hint,
         retryable=error.retryable,
-        details=_details(error) | ({"evidence_id": evidence_id} if evidence_id else {}),
+        details=details | ({"evidence_id": evidence_id} if evidence_id else {}),
         completed=completed,
     )

@@ -103,11 +103,13 @@ class Results:
     Args:
         store: where the log is.
         session: whose rows.
+        until: the `seq` of the last event that is looked at; all by default.
     """
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: Store, session: str, *, until: int | None = None) -> None:
         self._store = store
         self._session = session
+        self._until = until
         self._rows: tuple[ResultRow, ...] = ()
         self._seq: int | None = None
 
@@ -116,7 +118,9 @@ class Results:
         if self._seq is None:
             found = self._first()
         else:
-            found = self._store.events.of_kinds(self._session, (_SETTLED,), after=self._seq)
+            found = self._store.events.of_kinds(
+                self._session, (_SETTLED,), after=self._seq, until=self._until
+            )
         if found:
             self._seq = found[-1].seq
             self._rows = (tail_of(found, self._store) + self._rows)[:TAIL]
@@ -129,11 +133,13 @@ class Results:
                 return row
         if not self._rows or not 0 < number < self._rows[-1].number:
             return None
-        wanted = self._store.events.of_kinds(self._session, ("run-requested",))
+        wanted = self._store.events.of_kinds(self._session, ("run-requested",), until=self._until)
         for event in wanted:
             if cast("dict[str, Any]", event.data)["number"] == number:
                 settled = self._store.events.last(self._session, kind=_SETTLED, run=event.run)
-                return row_of(settled, self._store) if settled is not None else None
+                if settled is None or (self._until is not None and settled.seq > self._until):
+                    return None
+                return row_of(settled, self._store)
         return None
 
     def numbers(self) -> list[int]:
@@ -192,7 +198,7 @@ class Results:
         """The newest settlements that hold enough rows, when nothing is known yet."""
         many = 2 * TAIL
         while True:
-            found = self._store.events.of_kinds(self._session, (_SETTLED,), newest=many)
+            found = self._store.events.of_kinds(self._session, (_SETTLED,), until=self._until, newest=many)
             if len(found) < many or len(tail_of(found, self._store)) == TAIL:
                 return found
             many *= 4
