@@ -19,6 +19,10 @@ _HERE = "affidavit.interfaces.cli"
 COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ("run",): ("scripts:run", "Run a script against mounted data; every call becomes evidence."),
     ("check",): ("scripts:check", "Check a script without running it."),
+    ("replay",): (
+        "replay:replay",
+        "Run a recorded run again, offline, and say whether it comes out the same.",
+    ),
     ("call",): ("operations:call", "Call one operation directly."),
     ("describe",): ("operations:describe", "Find operations by words, or show one in full."),
     ("mount", "add"): (
