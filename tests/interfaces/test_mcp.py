@@ -96,7 +96,7 @@ def test_the_next_script_finds_the_value_of_the_last_by_the_expression_that_was_
         ("list(range(9000))", "await results[0].load()"),
     ):
         answer = server.call("run", code=code)
-        assert f"the next script has it as {expression}" in answer.text
+        assert f"whole: {expression} in the next script" in answer.text
         assert server.run(f"({expression})[2]")["value"] == answer.document["value"][2]
 
 
@@ -343,7 +343,7 @@ def test_many_calls_are_listed_in_part_and_read_whole(server: Raw) -> None:
     answer = server.call("run", code="for n in range(60): await df.db.app.files.page(limit=n + 1)\n1")
     run = answer.document
     assert (len(run["calls"]), run["calls_total"]) == (20, 60)
-    assert f'40 more: read {{"ref": "{run["run_id"]}", "part": "calls", "offset": 20}}' in answer.text
+    assert f'read {{"ref": "{run["run_id"]}", "part": "calls", "offset": 20}}' in answer.text
     ids: list[str] = [call["evidence_id"] for call in run["calls"]]
     offset = 20
     while offset is not None:
@@ -356,7 +356,7 @@ def test_many_calls_are_listed_in_part_and_read_whole(server: Raw) -> None:
 def test_failures_tell_the_line_and_what_was_done(server: Raw) -> None:
     failed = server.call("run", code="await df.db.app.files.page()\n\n1 / 0")
     assert failed.is_error
-    assert "line 3: ZeroDivisionError: division by zero" in failed.text
+    assert "line 3: [script-error] ZeroDivisionError: division by zero" in failed.text
     assert "1 calls were made and are recorded" in failed.document["next"]
     endless = server.call("run", code="while True: pass")
     assert endless.is_error

@@ -15,7 +15,7 @@ from affidavit.interfaces.cli.records.journal import Journalling
 from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_text, value_text
 from affidavit.policy import parse_grant
 from affidavit.runtime.program import Limits
-from affidavit.runtime.rendering import settlement
+from affidavit.runtime.rendering.settlement import settlement
 from affidavit.runtime.run import Run
 from affidavit.workspace import Workspace
 

@@ -16,7 +16,6 @@ from typing import Any, Final, Self, cast
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
-from affidavit.interfaces.mcp.preview import size_of
 from affidavit.interfaces.mcp.reading import read
 from affidavit.interfaces.mcp.reply import Reply, call_text, failure
 from affidavit.interfaces.mcp.scripts import checked, ran
@@ -31,6 +30,7 @@ from affidavit.mounts.mounted import parse_mount
 from affidavit.namespaces.describe import Description, Directory, describe
 from affidavit.policy import Grant
 from affidavit.runtime.program import Limits, ScriptCall
+from affidavit.runtime.rendering.preview import size_of
 from affidavit.runtime.session import Session
 from affidavit.store.journal import JournalSettings
 from affidavit.workspace import Workspace

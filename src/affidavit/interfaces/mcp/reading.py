@@ -13,10 +13,11 @@ from affidavit.evidence import values
 from affidavit.evidence.identity import PREFIX, to_json
 from affidavit.evidence.pointer import NowhereError, is_pointer, resolve
 from affidavit.evidence.record import Failure, JsonValue, Record, Success
-from affidavit.interfaces.mcp.preview import Page, page
-from affidavit.interfaces.mcp.reply import Reply, call_text, json_text
+from affidavit.interfaces.mcp.paging import Page, page
+from affidavit.interfaces.mcp.reply import Reply, call_text
 from affidavit.interfaces.mcp.tools import ReadArguments
 from affidavit.namespaces.names import suggestion
+from affidavit.runtime.rendering.settlement import json_text
 from affidavit.runtime.run import RunView, resolve_run, runs_of
 from affidavit.runtime.session import Session
 from affidavit.store import Store
@@ -132,12 +133,13 @@ def _at(value: JsonValue, pointer: str) -> JsonValue:
 
 def _nothing(error: NowhereError) -> NotFoundError:
     above, missing = error.above[-200:] or "the whole", _brief(error.token)
-    if isinstance(error.found, list):
-        count = len(cast("list[JsonValue]", error.found))
+    found: Any = error.found
+    if isinstance(found, list):
+        count = len(cast("list[JsonValue]", found))
         hint = f"0 to {count - 1}" if count else "it is empty"
         return NotFoundError("item-not-found", f"{above} has {count} items and no {missing}", hint=hint)
-    if isinstance(error.found, dict):
-        names = list(cast("dict[str, JsonValue]", error.found))
+    if isinstance(found, dict):
+        names = list(cast("dict[str, JsonValue]", found))
         hint = suggestion(error.token, names[:200], otherwise="It has")
         return NotFoundError("item-not-found", f"{above} has no {missing}", hint=hint)
     return NotFoundError("item-not-found", f"{above} has no parts, so no {missing}")

@@ -12,7 +12,7 @@ import orjson
 from affidavit.errors import AffidavitError
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["Reply", "call_text", "clipped", "failure", "json_text"]
+__all__ = ["Reply", "call_text", "clipped", "failure"]
 
 _NEXT: Final[Mapping[str, str]] = {
     "operation-unknown": 'search {"words": "..."} finds operations',
@@ -75,11 +75,6 @@ def failure(error: AffidavitError) -> Reply:
 def call_text(tool: str, **arguments: JsonValue) -> str:
     """A tool call as replies name it: `read {"ref": "run_1", "offset": 3}`."""
     return f"{tool} {json.dumps(arguments, ensure_ascii=False)}"
-
-
-def json_text(value: JsonValue) -> str:
-    """A value as compact JSON for a model."""
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
 def clipped(text: str, characters: int) -> tuple[str, int]:
