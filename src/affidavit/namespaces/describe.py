@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+import orjson
+
 from affidavit.errors import NotFoundError
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.names import closest, words_of
@@ -138,6 +140,9 @@ class Description:
         lines += [f"    {line}".rstrip() for line in self.doc.splitlines()]
         lines += [f"    {one.name}: {one.doc}" for one in self.parameters if one.doc]
         lines.append(f"# effect: {self.effect} · contract: {self.contract}")
+        for what, schema in (("input", self.input_schema), ("output", self.output_schema)):
+            if schema is not None:
+                lines.append(f"# {what} schema: {orjson.dumps(dict(schema)).decode()}")
         return "\n".join([*lines, self.example]) + "\n"
 
 

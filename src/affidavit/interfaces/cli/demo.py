@@ -23,6 +23,7 @@ from affidavit.workspace import Workspace
 __all__ = ["demo"]
 
 _FETCH_SECONDS = 240
+_LEFT = (("omitted", "are of a kind that is not read"), ("unknown", "could not be read or understood"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,9 @@ def _print(run: Run, subject: _Subject, common: Common) -> None:
     sys.stdout.write(lines(shown, ["package", "sites", "evidence"]) + "\n\n")
     sites = sum(int(row["sites"]) for row in rows)
     sys.stdout.write(f"{len(rows)} packages, {sites} sites; coverage of the source: {coverage['state']}\n")
+    left = [f"{coverage[why]} {said}" for why, said in _LEFT if coverage.get(why)]
+    if left:
+        sys.stdout.write(f"  of the application's files, {' and '.join(left)}\n")
     sys.stdout.write(f"answer  {run.answer['evidence_id']}\n")
     for call in run.calls:
         sys.stdout.write(f"call    {call.evidence_id}  {call.contract}\n")

@@ -30,7 +30,12 @@ def add(
 
     async def body() -> dict[str, Any]:
         async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
-            return workspace.mount(mount, progress=progress_on_stderr()).as_json()
+            before = {mounted.name: mounted for mounted in workspace.mounts()}
+            mounted = workspace.mount(mount, progress=progress_on_stderr())
+            replaced = before.get(mounted.name)
+            if replaced is not None and replaced.uri != mounted.uri:
+                say(f"note: {mounted.name} was {replaced.uri}, which is mounted no longer")
+            return mounted.as_json()
 
     document = asyncio.run(body())
     if common.json:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from affidavit.errors import UsageError
 from affidavit.interfaces.cli.arguments import read_pairs, read_source
 from affidavit.interfaces.cli.mounts import progress_on_stderr
 from affidavit.interfaces.cli.output import Common, emit, harmless, say
@@ -16,6 +17,7 @@ from affidavit.interfaces.cli.show import answer_text, diagnostics_text, error_t
 from affidavit.policy import parse_grant
 from affidavit.runtime.program import Limits
 from affidavit.runtime.rendering.settlement import settlement
+from affidavit.runtime.replay.recording import find_run
 from affidavit.runtime.run import Run
 from affidavit.workspace import Workspace
 
@@ -25,8 +27,11 @@ _REFUSED = ("call-refused", "budget-exceeded")
 
 
 def run(
-    script: str,
+    script: str | None = None,
     *,
+    reuse: str | None = None,
+    vary: Annotated[list[str] | None, Parameter(negative="")] = None,
+    was: Annotated[list[str] | None, Parameter(negative="")] = None,
     mount: Annotated[list[str] | None, Parameter(negative="")] = None,
     session: str | None = None,
     engine: Literal["auto", "cpython", "monty"] = "auto",
@@ -46,8 +51,11 @@ def run(
 
     Args:
         script: File with the script, or - for standard input.
+        reuse: Instead of a file, the script of this earlier run (id, or number in the session), with other values.
+        vary: With --reuse: NAME=VALUE, the new value of an input or of what a literal stands under; repeatable.
+        was: With --reuse: NAME=VALUE, the value that varies under this name, where the name alone does not tell.
         mount: NAME=URI to mount for this session; repeatable.
-        session: Session to go on with; a new one by default.
+        session: Session to go on with; by default a new one, with --reuse that of the earlier run.
         engine: Which sandbox. auto takes cpython where its isolation is proven, else monty.
         input: NAME=JSON (or NAME=@FILE): a typed global of the script; repeatable.
         grant: EFFECT or EFFECT:PATTERN to allow, for example external:tool.weather.*; repeatable.
@@ -59,8 +67,11 @@ def run(
         idempotency_key: The same request again under the same key is not run again: its first result is shown.
         wait: Seconds to wait for scripts of the session that were requested before; as long as it takes by default.
     """
-    source = read_source(script)
-    inputs = read_pairs(input or [])
+    if (script is None) == (reuse is None) or (reuse is not None and input):
+        hint = "affidavit run FILE [--input NAME=VALUE], or affidavit run --reuse RUN --vary NAME=VALUE"
+        raise UsageError("usage", "run takes either a script, or --reuse and the values that vary", hint=hint)
+    source = read_source(script) if script is not None else ""
+    inputs, varied, meant = read_pairs(input or []), read_pairs(vary or []), read_pairs(was or [])
     limits = Limits(wall_seconds=seconds, cpu_seconds=cpu_seconds, memory_bytes=memory_mb << 20, calls=calls)
 
     async def body() -> Run:
@@ -70,15 +81,29 @@ def run(
             grants=[parse_grant(text) for text in grant or []],
             journal=journalling.settings(),
         ) as workspace:
-            opened = await workspace.session(session, mounts=mount or [], progress=progress_on_stderr())
-            finished = await opened.run(
-                source,
-                engine=engine,
-                inputs=inputs,
-                limits=limits,
-                idempotency_key=idempotency_key,
-                wait_seconds=wait,
-            )
+            into, earlier = (session, "") if reuse is None else _earlier(workspace, reuse, session)
+            if into is not None and workspace.store.events.last(into) is None:
+                say(f"note: there was no session {into} before")
+            opened = await workspace.session(into, mounts=mount or [], progress=progress_on_stderr())
+            if earlier:
+                finished = await opened.reuse(
+                    earlier,
+                    vary=varied,
+                    was=meant,
+                    engine=engine,
+                    limits=limits,
+                    idempotency_key=idempotency_key,
+                    wait_seconds=wait,
+                )
+            else:
+                finished = await opened.run(
+                    source,
+                    engine=engine,
+                    inputs=inputs,
+                    limits=limits,
+                    idempotency_key=idempotency_key,
+                    wait_seconds=wait,
+                )
             for note in workspace.notices():
                 say(f"note: {note}")
             return finished
@@ -91,6 +116,14 @@ def run(
     else:
         _print(finished)
     return _exit_code(finished)
+
+
+def _earlier(workspace: Workspace, run: str, session: str | None) -> tuple[str, str]:
+    """The session to run in, and the id of the earlier run."""
+    run_id = find_run(workspace.store, run, session=session if run.isdecimal() else None)
+    requested = workspace.store.events.last(run=run_id)
+    assert requested is not None
+    return session or requested.session, run_id
 
 
 def check(

@@ -153,7 +153,7 @@ async def findings(pool: Pool) -> list[Finding]:
         return [*found, Finding(name="attempts", ok=False, detail=said)]
     attempts: dict[str, Any] = orjson.loads(outcome.value)
     for name, (reached, refused) in attempts.items():
-        detail = f"reached {reached}" if reached else refused or "refused"
+        detail = f"reached {reached}" if reached else f"refused ({refused})" if refused else "refused"
         found.append(Finding(name=name, ok=not reached, detail=detail, decisive=name not in _NOT_DECISIVE))
     return found
 
