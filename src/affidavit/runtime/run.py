@@ -46,16 +46,18 @@ class Request:
         inputs: its inputs by name, encoded.
         engine: `auto` or an engine's name.
         limits: bounds of the run.
+        derived_from: the run whose script it varies, and how (see `replay.reuse`); or None.
     """
 
     source: str
     inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     engine: str = "auto"
     limits: Limits = field(default_factory=Limits)
+    derived_from: Mapping[str, JsonValue] | None = None
 
     def as_event(self, number: int) -> dict[str, JsonValue]:
         """The data of the event, for the run of this number."""
-        return {
+        data: dict[str, JsonValue] = {
             "source": self.source,
             "script": script_digest(self.source),
             "inputs": dict(self.inputs),
@@ -63,6 +65,7 @@ class Request:
             "limits": asdict(self.limits),
             "number": number,
         }
+        return data if self.derived_from is None else data | {"derived_from": dict(self.derived_from)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

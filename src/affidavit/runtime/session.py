@@ -29,6 +29,8 @@ from affidavit.runtime.memory.memory import Memory
 from affidavit.runtime.memory.preamble import Trial
 from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.program import CallResult, Limits, PreambleEntry, ScriptCall
+from affidavit.runtime.replay.recording import find_run
+from affidavit.runtime.replay.reuse import reused
 from affidavit.runtime.run import Request, Run, RunView, runs_of
 from affidavit.runtime.turns import Turns
 from affidavit.runtime.typecheck import Checker, Verdict
@@ -170,8 +172,59 @@ class Session:
         request = Request(
             source=source, inputs=_encoded(inputs or {}), engine=engine, limits=limits or Limits()
         )
+        return await self._requested(request, on_call, idempotency_key, wait_seconds)
+
+    async def reuse(
+        self,
+        run: str | int,
+        *,
+        vary: Mapping[str, Any],
+        was: Mapping[str, Any] | None = None,
+        engine: str = "auto",
+        limits: Limits | None = None,
+        on_call: Callable[[ScriptCall], None] | None = None,
+        idempotency_key: str | None = None,
+        wait_seconds: float | None = None,
+    ) -> Run:
+        """Run the script of an earlier run with other values; the new run is recorded as derived from it.
+
+        Args:
+            run: the earlier run: its number in this session, or its id in any. It succeeded.
+            vary: new values by name: of an input of that run, or of what a literal of its script stands under
+                (`city = "London"`, `city="London"`, `{"city": "London"}`). Each is found at exactly one place.
+            was: for names that stand nowhere, or at several places: the value that is meant, found at exactly one.
+            engine: as for `run`.
+            limits: as for `run`.
+            on_call: as for `run`.
+            idempotency_key: as for `run`.
+            wait_seconds: as for `run`.
+
+        Raises:
+            UsageError: `reuse-invalid`, listing the places.
+            NotFoundError: `run-not-found`.
+            FailedError: as for `run`.
+        """
+        run_id = find_run(self._store, str(run), session=self.id if isinstance(run, int) else None)
+        request = reused(
+            self._store,
+            run_id,
+            vary=vary,
+            was=was or {},
+            preamble=self.get_preamble(),
+            engine=engine,
+            limits=limits or Limits(),
+        )
+        return await self._requested(request, on_call, idempotency_key, wait_seconds)
+
+    async def _requested(
+        self,
+        request: Request,
+        on_call: Callable[[ScriptCall], None] | None,
+        key: str | None,
+        wait_seconds: float | None,
+    ) -> Run:
         run_id = f"run_{secrets.token_hex(8)}"
-        async with self._turns.take(run_id, request, key=idempotency_key, wait_seconds=wait_seconds) as turn:
+        async with self._turns.take(run_id, request, key=key, wait_seconds=wait_seconds) as turn:
             if not turn.repeated:
                 return await self._execution.carry_out(turn, request, on_call)
         await self._turns.settled(turn.run_id)
