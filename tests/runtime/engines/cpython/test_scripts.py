@@ -274,6 +274,7 @@ def test_edits_of_a_received_value_stay_in_the_script(bench: Bench) -> None:
         ("class Odd(BaseException): pass\nraise Odd('x')", "Odd", "script-error", 2, 0, "x"),
         ("import ast\nast.literal_eval('(')", "SyntaxError", "script-error", 2, 0, "never closed"),
         ("import numpy", "ModuleNotFoundError", "script-error", 1, 0, "numpy"),
+        ("raise ValueError('\\udfff\\n')", "ValueError", "script-error", 1, 0, "\\udfff\n"),
         ("input()", "EOFError", "script-error", 1, 0, "no standard input"),
         ("open('x')", "PermissionError", "script-error", 1, 0, "not permitted"),
         ("raise ExceptionGroup('g', [ValueError('a')])", "ExceptionGroup", "script-error", 1, 0, "1 sub-exception"),

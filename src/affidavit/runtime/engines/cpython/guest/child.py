@@ -9,6 +9,7 @@ import linecache
 import math
 import mmap
 import os
+import re
 import resource
 import signal
 import socket
@@ -40,6 +41,7 @@ _MISSING: Final = object()
 _BALLAST: Final = 2 << 20  # of address space, held back for the report of a script that used it all up
 _REHEARSALS: Final = 3  # bytecode is specialised after a few runs
 _NOTES: Final = 100
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNAWAITED: Final = 1000
 
 # Run in the zygote and once in every child before it is needed: it touches the memory that scripts touch, and the first
@@ -279,7 +281,7 @@ class _Run:
             "notes": (self._notes + notes)[:_NOTES],
             "unawaited": self._bridge.unawaited()[:_UNAWAITED],
         }
-        head = to_json(header).encode("utf-8", "backslashreplace")
+        head = _SURROGATE.sub(_escaped, to_json(header)).encode()
         self._channel.post(DONE, LENGTH.pack(len(head)) + head + value)
         self._channel.flush()
 
@@ -294,6 +296,11 @@ class _Run:
 
 def _one() -> int:
     return 1
+
+
+def _escaped(surrogate: re.Match[str]) -> str:
+    """What no JSON text may hold, as a message shows it: a backslash, which JSON doubles, and its number."""
+    return f"\\\\u{ord(surrogate[0]):04x}"
 
 
 def _safe(error: Fault) -> Fault:
