@@ -43,6 +43,7 @@ class Catalogue:
         stubs: what scripts are checked against.
         tree: what engines build `df` from (see `program.Program`).
         surface: the same as canonical JSON, as the log of a run keeps it.
+        schemas: by the path that scripts call, the JSON Schema of each argument, by its Python name.
     """
 
     root: Namespace
@@ -50,6 +51,7 @@ class Catalogue:
     stubs: str
     tree: Mapping[str, JsonValue]
     surface: bytes
+    schemas: Mapping[str, Mapping[str, JsonValue]]
 
     @classmethod
     def of(cls, root: Namespace) -> Catalogue:
@@ -64,6 +66,7 @@ class Catalogue:
             operations=dict(walk(root)),
             stubs=render(root),
             tree=tree,
+            schemas=dict(_schemas(root)),
             surface=canonical(tree),
         )
 
@@ -74,6 +77,16 @@ def walk(namespace: Namespace, prefix: str = "") -> Iterator[tuple[str, Operatio
         yield prefix + name, operation
     for name, child in namespace.children.items():
         yield from walk(child, f"{prefix}{name}.")
+
+
+def _schemas(root: Namespace) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
+    for path, operation in walk(root):
+        known = operation.input_schema.get("properties")
+        schemas: Mapping[str, JsonValue] = known if isinstance(known, Mapping) else {}
+        named = {one.name: schemas[one.original] for one in operation.parameters if one.original in schemas}
+        yield path, named
+        if operation.streams:
+            yield f"{path.rpartition('.')[0]}.{operation.streams}".lstrip("."), named
 
 
 def _leaf(

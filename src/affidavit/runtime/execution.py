@@ -244,6 +244,7 @@ class Execution:
         return {"digest": blob.digest, "size": blob.size}
 
     async def _verdict(self, source: str, inputs: Mapping[str, JsonValue], around: Surroundings) -> Verdict:
+        around = replace(around, schemas=self.catalogue.schemas)
         return await self.checker.check(
             source, stubs=self.catalogue.stubs, inputs_stub=input_stub(inputs), around=around
         )

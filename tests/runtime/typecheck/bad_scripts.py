@@ -106,7 +106,7 @@ BAD: tuple[tuple[str, str, str | None], ...] = (
     ),
     ("where = {§'pth': 'x'}\nawait df.db.app.modules.page(where=where)", "unknown-where-field", "path"),
     ("await df.db.app.modules.page(where={'size': §'3'})", "invalid-where-value", None),
-    ("await df.db.app.modules.page(where={'path': §['a', 3]})", "invalid-where-value", None),
+    ("await df.db.app.modules.page(where={'path': ['a', §3]})", "invalid-where-value", None),
     ("await df.db.app.modules.page(where={'kind': §'scripts'})", "invalid-where-value", "script"),
     ("await df.db.app.notes.count(where={'done': §'yes'})", "invalid-where-value", None),
     ("await df.db.app.modules.page(where={§'path.name': 'x'})", "unknown-where-field", "path"),

@@ -120,7 +120,9 @@ class Checker:
         results_stub = around.results.session if around.results else ""
         entries = [(entry.key, entry.code) for entry in around.preamble]
         key = hashlib.sha256(
-            repr((source, stubs, inputs_stub, results_stub, entries)).encode("ascii", "backslashreplace")
+            repr((source, stubs, inputs_stub, results_stub, entries, _bounds(source, around))).encode(
+                "ascii", "backslashreplace"
+            )
         ).hexdigest()
         known = self._verdicts.get(key)
         if known is not None:
@@ -170,7 +172,8 @@ class Checker:
                 known = known.joined(self._catalogue(row, exact=True))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
-        case = Case(parsed.text, parsed.tree, known, given=pre.given(around.preamble))
+        given = pre.given(around.preamble)
+        case = Case(parsed.text, parsed.tree, known, given=given, schemas=around.schemas)
         stale = pre.broken(around.preamble)
         sound = () if stale else around.preamble
         verdict, cells = await self._judged(case, source, catalogue, texts, around, sound)
@@ -308,6 +311,13 @@ class Checker:
         finally:
             if project is not None:
                 project.close()
+
+
+def _bounds(source: str, around: Surroundings) -> list[tuple[str, str]]:
+    """What of the schemas a verdict on this source may rest on."""
+    return [
+        (path, repr(schema)) for path, schema in around.schemas.items() if path.rpartition(".")[2] in source
+    ]
 
 
 def _refuse_dirty(what: str, findings: Sequence[Finding]) -> None:

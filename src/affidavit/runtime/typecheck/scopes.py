@@ -110,7 +110,7 @@ class Script:
 
     def bindings(self, name: str, scope: Scope) -> list[Binding]:
         """Every binding that a use of the name in this scope may mean."""
-        found = (binding for around in scope.chain() for binding in around.bound.get(name, ()))
+        found = (binding for around in _seen_from(scope) for binding in around.bound.get(name, ()))
         return [binding for binding in found if binding.how != "needs"]
 
     def binds(self, name: str) -> bool:
@@ -254,6 +254,15 @@ class Script:
                 return Binding(node=node, how="needs")
             case _:
                 return Binding(node=node)
+
+
+def _seen_from(scope: Scope) -> Iterator[Scope]:
+    """The scopes whose names may be seen from one: functions do not see the names of the class that they stand in."""
+    inside = False
+    for around in scope.chain():
+        if around.kind != "class" or not inside:
+            yield around
+        inside = inside or around.kind == "function"
 
 
 def strings_in(node: ast.AST) -> set[str]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import PreambleEntry
 
-__all__ = ["ResultTypes", "Surroundings", "module_name"]
+__all__ = ["ResultTypes", "Schema", "Surroundings", "module_name"]
+
+Schema: TypeAlias = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +43,13 @@ class Surroundings:
     Attributes:
         preamble: entries that run before it, in order.
         results: the types of `results`, or None where the script does not mention it.
+        schemas: by the path below `df` that calls an operation (`db.app.modules.page`), the JSON Schema of each of its
+            arguments: their bounds are in no stub.
     """
 
     preamble: tuple[PreambleEntry, ...] = ()
     results: ResultTypes | None = None
+    schemas: Mapping[str, Schema] = field(default_factory=dict[str, "Schema"])
 
 
 def module_name(text: str) -> str:

@@ -175,7 +175,7 @@ def _diagnostic(error: SyntaxError, text: SourceText) -> Diagnostic:
     suggestion = None
     if shown.startswith(("!", "%")):
         message = f"{message}: shell and notebook commands are not Python"
-    elif message == "'await' outside function" or message.startswith("'async "):
+    elif message.startswith(("'await' outside", "'async ", "asynchronous comprehension outside")):
         suggestion = "async def"
     return Diagnostic(
         line=line,

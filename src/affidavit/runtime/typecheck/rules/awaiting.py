@@ -13,7 +13,10 @@ from affidavit.runtime.typecheck.resolve import Callable, Pending
 from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
-__all__ = ["not_awaited"]
+__all__ = ["not_awaited", "without_loop"]
+
+_NEEDS_LOOP = frozenset({"create_task", "ensure_future", "gather", "wait_for", "shield", "get_running_loop"})
+_WAITING = (ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 # fmt: off
 _CONSUMING = frozenset({
@@ -39,6 +42,38 @@ def not_awaited(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
         message = f"`{path}` is called and never awaited, so it would not run"
         source = case.source_of(node, _LONGEST)
         yield case.found(node, "not-awaited", message, f"await {source or path + '(...)'}")
+
+
+def without_loop(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """A task made at the top level of a script that waits for nothing: such a script runs outside any event loop."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr not in _NEEDS_LOOP:
+        return
+    if not isinstance(function.value, ast.Name) or function.value.id != "asyncio":
+        return
+    if case.script.scope(node) is not case.script.module or _has_loop(case):
+        return
+    message = f"nothing at the top level is awaited, so there is no event loop for `asyncio.{function.attr}`"
+    source = case.source_of(node, _LONGEST)
+    suggestion = f"await {source}" if source else "await"
+    yield case.found(node, "not-awaited", message, suggestion, raises=["RuntimeError"])
+
+
+def _has_loop(case: Case) -> bool:
+    """Whether the script waits for anything, or returns, at its top level."""
+    if "has loop" not in case.answers:
+        case.answers["has loop"] = any(_needs_loop(case, node) for node in case.script.nodes)
+    return case.answers["has loop"]
+
+
+def _needs_loop(case: Case, node: ast.AST) -> bool:
+    late = isinstance(node, _WAITING) or (isinstance(node, ast.comprehension) and node.is_async)
+    if not late and not isinstance(node, ast.Return):
+        return False
+    scope = case.script.scope(node)
+    while scope.kind in {"comprehension", "class"} and scope.parent is not None:
+        scope = scope.parent
+    return scope is case.script.module
 
 
 def _is_lost(case: Case, node: ast.expr, hops: int = _HOPS) -> bool:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.resolve import Resolver
 from affidavit.runtime.typecheck.rules.proof import Stores, probed
 from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.scopes import Script
+from affidavit.runtime.typecheck.surroundings import Schema
 from affidavit.runtime.typecheck.verdict import Diagnostic, SourceText, clipped
 
 __all__ = ["Case", "attribute_place"]
+
+_NO_SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType({})
 
 
 class Case:
@@ -25,14 +30,22 @@ class Case:
         resolver: what expressions are.
         stores: what the script puts into objects.
         given: names that the preamble defines.
+        schemas: by the path below `df` that calls an operation, the JSON Schema of each of its arguments.
         answers: room for rules to remember what they found out about the whole script.
     """
 
     def __init__(
-        self, text: SourceText, tree: ast.Module, catalogue: Catalogue, *, given: frozenset[str] = frozenset()
+        self,
+        text: SourceText,
+        tree: ast.Module,
+        catalogue: Catalogue,
+        *,
+        given: frozenset[str] = frozenset(),
+        schemas: Mapping[str, Schema] = _NO_SCHEMAS,
     ) -> None:
         self.text = text
         self.given = given
+        self.schemas = schemas
         self.catalogue = catalogue
         self.script = Script(tree)
         self.resolver = Resolver(self.script, catalogue)

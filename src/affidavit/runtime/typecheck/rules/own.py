@@ -13,8 +13,8 @@ from typing import cast
 
 from affidavit.runtime.typecheck.catalogue import Method, members, named
 from affidavit.runtime.typecheck.resolve import Callable, Missing, Value
-from affidavit.runtime.typecheck.rules import suggest
-from affidavit.runtime.typecheck.rules.awaiting import not_awaited
+from affidavit.runtime.typecheck.rules import bounds, suggest
+from affidavit.runtime.typecheck.rules.awaiting import not_awaited, without_loop
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.rules.proof import Stores, literal
 from affidavit.runtime.typecheck.rules.reach import guarded
@@ -52,6 +52,8 @@ def _node(case: Case, node: ast.AST) -> Iterator[Diagnostic]:
             yield from _unknown(case, node)
         case ast.Call():
             yield from not_awaited(case, node)
+            yield from without_loop(case, node)
+            yield from bounds.exceeded(case, node)
             yield from _selectors(case, node)
             yield from _streams_in_call(case, node)
         case ast.For(iter=iterated) | ast.comprehension(iter=iterated, is_async=0):
@@ -187,12 +189,37 @@ def _fields(case: Case, selector: str, display: ast.Dict) -> Iterator[Diagnostic
             yield case.found(key, "unknown-where-field", message, near, raises=_REFUSED)
             continue
         wanted = case.catalogue.field(selector, key.value)
-        given = literal(value)
-        if wanted is not None and given is not Stores.UNKNOWN and not _fits(given, wanted):
-            message = f"`where` field {key.value!r} takes {ast.unparse(wanted)}, not {given!r}"
-            yield case.found(
-                value, "invalid-where-value", message, _near_literal(given, wanted), raises=_REFUSED
-            )
+        if wanted is not None:
+            yield from _value(case, key.value, value, wanted)
+
+
+def _value(case: Case, field: str, value: ast.expr, wanted: ast.expr) -> Iterator[Diagnostic]:
+    """A literal that the field never has: the whole, or the wrong elements of a list."""
+    given = literal(value)
+    if given is Stores.UNKNOWN or _fits(given, wanted):
+        return
+    parts = value.elts if isinstance(value, ast.List | ast.Tuple | ast.Set) else []
+    options = _texts(wanted)
+    for part in [part for part in parts if not _fits_element(literal(part), wanted)] or [value]:
+        one = literal(part)
+        if options and isinstance(one, str):
+            message = f"`where` field {field!r} is never {one!r}; there are: {suggest.listing(options)}"
+            near = suggest.close(one, options)
+        else:
+            message, near = f"`where` field {field!r} takes {_shown(wanted)}, not {one!r}", None
+        yield case.found(part, "invalid-where-value", message, near, raises=_REFUSED)
+
+
+def _fits_element(given: object, annotation: ast.expr) -> bool:
+    """Whether a literal may stand in a list for the annotation."""
+    lists = [one for one in members(annotation) if named(one) in {"list", "Sequence"}]
+    return any(_fits(given, one.slice) for one in lists if isinstance(one, ast.Subscript))
+
+
+def _shown(annotation: ast.expr) -> str:
+    """An annotation in short: without the lists of the same."""
+    kinds = [one for one in members(annotation) if named(one) not in {"list", "Sequence"}]
+    return " or ".join(ast.unparse(one) for one in kinds) + ", or a list of them"
 
 
 def _fits(given: object, annotation: ast.expr) -> bool:
@@ -222,12 +249,12 @@ def _options(inner: ast.expr) -> list[object]:
     return [literal(one) for one in (inner.elts if isinstance(inner, ast.Tuple) else [inner])]
 
 
-def _near_literal(given: object, annotation: ast.expr) -> str | None:
-    options = [
+def _texts(annotation: ast.expr) -> list[str]:
+    """The texts that an annotation allows."""
+    return [
         one
         for member in members(annotation)
         if named(member) == "Literal" and isinstance(member, ast.Subscript)
         for one in _options(member.slice)
         if isinstance(one, str)
     ]
-    return suggest.close(given, options) if isinstance(given, str) else None

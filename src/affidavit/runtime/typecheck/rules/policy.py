@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
-from affidavit.runtime.typecheck.rules import inputs, results, suggest, types
+from affidavit.runtime.typecheck.rules import inputs, keys, modules, results, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.rules.proof import steady
 from affidavit.runtime.typecheck.rules.reach import guarded
@@ -34,6 +34,13 @@ from affidavit.runtime.typecheck.verdict import Diagnostic, clipped
 __all__ = ["judge"]
 
 _IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
+_NOISE = frozenset({
+    "redundant-condition", "no-matching-overload", "unresolved-global", "invalid-assignment", "invalid-return-type",
+    "unknown-typed-dict-constructor-key", "invalid-parameter-default", "unsupported-operator", "not-subscriptable",
+    "not-iterable", "invalid-method-override", "invalid-yield",
+})  # fmt: skip
+"""Findings about types that a script wrote or the checker guessed: nothing that happens when it runs."""
+
 _WARNING = 2
 _PUT = re.compile(r"`: .*")
 _KEY = "invalid-typed-dict-key"
@@ -52,13 +59,13 @@ Node: TypeAlias = ast.expr | ast.keyword | None
 Rule: TypeAlias = Function[[Case, Finding, Node], _Proof | None]
 
 
-def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> list[Diagnostic]:
+def judge(case: Case, findings: Sequence[Finding], stubs: Sequence[str]) -> list[Diagnostic]:
     """Turn the checker's findings into diagnostics.
 
     Args:
         case: the script.
         findings: what the checker found in it.
-        modules: names of the stub modules, to tell our signatures from others.
+        stubs: names of the stub modules, to tell our signatures from others.
     """
     judged: list[Diagnostic] = []
     lacking = _lacking(findings)
@@ -74,7 +81,7 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
         if finding.rule == "missing-argument" and node in misnamed:
             continue  # the misspelt argument is the missing one
         rule = _RULES.get(finding.rule)
-        if rule is None and any(module in uri for uri, _ in finding.related for module in modules):
+        if rule is None and any(module in uri for uri, _ in finding.related for module in stubs):
             rule = _SIGNATURES.get(finding.rule)
         if rule is None:
             rule = _FALLBACK.get(finding.rule)
@@ -83,8 +90,19 @@ def judge(case: Case, findings: Sequence[Finding], modules: Sequence[str]) -> li
             proof = None  # whether such a row is read for certain, the rules of `results` say
         if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, built)):
             proof = None
-        judged.append(_diagnostic(case, finding, node, proof))
+        if proof is not None or not _is_noise(case, finding, node):
+            judged.append(_diagnostic(case, finding, node, proof))
     return judged
+
+
+def _is_noise(case: Case, finding: Finding, node: Node) -> bool:
+    """Whether an unproven finding tells nothing: correct code has such, too."""
+    if finding.rule == "invalid-argument-type":
+        found = re.search(r"Expected `([^`]+)`, found `([^`]+)`", finding.message)
+        return found is None or not types.disjoint(found[2], found[1], case.catalogue)
+    if finding.rule == _KEY and isinstance(node, ast.Constant):
+        return keys.may_exist(case, str(node.value))
+    return finding.rule in _NOISE
 
 
 def _node(case: Case, finding: Finding) -> Node:
@@ -165,10 +183,16 @@ def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
     ):
         return None
     if any(one.how != "needs" for one in case.script.bindings_everywhere(node.id)):
-        return _Proof(message=f"`{node.id}` is not defined here: another scope binds it")
+        suggestion = f"self.{node.id}" if _is_of_class(case, node) else None
+        return _Proof(message=f"`{node.id}` is not defined here: another scope binds it", suggestion=suggestion)
     visible = [name for name in case.script.visible(case.script.scope(node)) if name != node.id]
     meant = suggest.name(node.id, [*visible, *sorted(case.given)], case.catalogue)
     return _Proof(message=f"`{node.id}` is not defined", suggestion=meant)
+
+
+def _is_of_class(case: Case, node: ast.Name) -> bool:
+    """Whether the class around a method binds the name."""
+    return any(around.kind == "class" and node.id in around.bound for around in case.script.scope(node).chain())
 
 
 def _evaluated(case: Case, node: ast.AST) -> bool:
@@ -213,18 +237,15 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if not case.catalogue.is_dict(row) or case.catalogue.is_open(row) or case.script.binds(row):
         return None
-    stores = case.stores
-    if not steady(case.script, stores, around.value):
-        return None
-    if key in stores.keys | stores.asked or (stores.computed and key in stores.words):
+    if not steady(case.script, case.stores, around.value) or keys.may_exist(case, key):
         return None
     if guarded(case.script, node, "KeyError", "LookupError"):
         return None
-    keys = case.catalogue.keys(row)
-    near = suggest.close(key, keys) or _meant(finding)
+    known = case.catalogue.keys(row)
+    near = suggest.close(key, known) or _meant(finding)
     if near is None and not case.catalogue.is_closed(row):
         return None  # a foreign schema names what there is, and forbids nothing else: only a misspelling is certain
-    return _Proof(message=f"no key {key!r} in {row}; it has: {suggest.listing(keys)}", suggestion=near)
+    return _Proof(message=f"no key {key!r} in {row}; it has: {suggest.listing(known)}", suggestion=near)
 
 
 def _signature(case: Case, finding: Finding, node: Node) -> _Proof | None:
@@ -234,6 +255,8 @@ def _signature(case: Case, finding: Finding, node: Node) -> _Proof | None:
     spread = any(isinstance(argument, ast.Starred) for argument in call.args)
     if spread or any(keyword.arg is None for keyword in call.keywords):
         return None
+    if finding.rule == "too-many-positional-arguments":
+        return _Proof(message=_too_many(case, call, finding))
     suggestion = None
     if isinstance(node, ast.keyword) and node.arg is not None:
         known = _parameters(case, call, finding)
@@ -245,6 +268,16 @@ def _signature(case: Case, finding: Finding, node: Node) -> _Proof | None:
         wanted = re.search(r"parameters? ((?:`\w+`(?:, )?)+)", finding.message)
         suggestion = f"{re.findall(r'`([^`]+)`', wanted[1])[0]}=..." if wanted else None
     return _Proof(suggestion=suggestion)
+
+
+def _too_many(case: Case, call: ast.Call, finding: Finding) -> str:
+    """Arguments counted as the caller wrote them: without `self`."""
+    counted = re.search(r"expected (\d+), got (\d+)", finding.message)
+    most = int(counted[1]) - ("bound method" in finding.message) if counted else 0
+    by_name = _parameters(case, call, finding)[most:]
+    others = f"; by name: {suggest.listing(by_name)}" if by_name else ""
+    plural = "s" * (most != 1)
+    return f"takes at most {most} positional argument{plural}, {len(call.args)} are given{others}"
 
 
 def _given(call: ast.Call) -> set[str]:
@@ -290,6 +323,10 @@ def _argument(case: Case, finding: Finding, node: Node) -> _Proof | None:
 
 
 def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
+    of_module = re.match(r"Module `([\w.]+)` has no member `(\w+)`", finding.message)
+    if of_module is not None and isinstance(node, ast.Attribute):
+        near = modules.meant(case, node, of_module[1])
+        return _Proof(suggestion=near) if near else None
     found = re.match(r"Object of type `(.+?)` has no attribute `(\w+)`", finding.message)
     if found is None or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
@@ -318,6 +355,16 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
             message=f"{head} is a dictionary: it has keys, no `.{node.attr}`", suggestion=suggestion
         )
     return _Proof(suggestion=suggest.close(node.attr, case.catalogue.attributes(head)))
+
+
+def _member(case: Case, finding: Finding, _: Node) -> _Proof | None:
+    """`from json import dump5`."""
+    found = re.match(r"Module `([\w.]+)` has no member `(\w+)`", finding.message)
+    for node in case.script.nodes if found is not None else ():
+        if isinstance(node, ast.alias) and (node.lineno, node.name) == (finding.line, found[2]):
+            near = modules.meant_import(case, node, found[1])
+            return _Proof(suggestion=near) if near else None
+    return None
 
 
 def _is_our_error(case: Case, node: ast.expr) -> bool:
@@ -422,6 +469,7 @@ _RULES: Mapping[str, Rule] = {
     "unused-awaitable": _dropped,
     "invalid-typed-dict-key": _key,
     "missing-attribute": _attribute,
+    "missing-module-member": _member,
     "not-subscriptable": _operand,
     "not-callable": _operand,
     "not-iterable": _operand,

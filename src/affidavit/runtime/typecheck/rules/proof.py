@@ -121,7 +121,9 @@ class Stores:
             case ast.Dict():
                 self._displays += _entries(node)
             case ast.BinOp(op=ast.BitOr()) | ast.AugAssign(op=ast.BitOr()):
-                self._merges = True
+                self._merges = self.computed = True
+            case ast.keyword(arg=str(word)):
+                self.words.add(word)
             case ast.Constant(value=str(word)):
                 self._word(node, word)
             case _:
@@ -168,9 +170,13 @@ class Stores:
         self._merges = True
         if isinstance(key, str):
             self._store(key, None)
+        elif any(not isinstance(given, ast.Dict) for given in node.args):
+            self.computed = True  # whatever is in there
         for keyword in node.keywords:
             if keyword.arg is not None:
                 self._store(keyword.arg, keyword.value)
+            else:
+                self.computed = True
 
     def _store(self, key: str, value: ast.expr | None) -> None:
         self.copied.add(key)

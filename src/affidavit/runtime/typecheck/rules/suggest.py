@@ -30,8 +30,12 @@ def close(word: str, candidates: Iterable[str]) -> str | None:
     near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=cutoff)
     if near:
         return folded[near[0]]
-    inside = [candidate for candidate in known if len(word) > 2 and word.casefold() in candidate.casefold()]
+    inside = [one for one in known if len(word) > 2 and (_holds(one, word) or (len(one) > 2 and _holds(word, one)))]
     return inside[0] if len(inside) == 1 else None
+
+
+def _holds(whole: str, part: str) -> bool:
+    return part.casefold() in whole.casefold()
 
 
 def name(word: str, visible: Iterable[str], catalogue: Catalogue) -> str | None:
