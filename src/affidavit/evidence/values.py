@@ -423,12 +423,15 @@ def _check(json: JsonValue, room: int) -> None:
         if kind is dict and len(json) == 1 and (tag := next(iter(json))) in _READERS:
             _untag(tag, json[tag])
             return
-        items: Iterable[tuple[Any, JsonValue]] = json.items() if kind is dict else enumerate(json)
-        _check_items(items, room - 1)
+        _check_items(json.items() if kind is dict else _enumerated(json), room - 1)
     elif kind is float and json.is_integer():
         raise Refused("a float that must be tagged", "write the value as `encode` does")
     elif kind is int and not -SAFE_INTEGER <= json <= SAFE_INTEGER:
         raise Refused("an integer that must be tagged", "write the value as `encode` does")
+
+
+def _enumerated(items: list[JsonValue]) -> Iterable[tuple[Any, JsonValue]]:
+    return enumerate(items)
 
 
 def _check_items(items: Iterable[tuple[Any, JsonValue]], room: int) -> None:

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias, cast, get_args
 from affidavit.errors import AffidavitError
 from affidavit.evidence import unknowns
 from affidavit.evidence.reader import Reader
-from affidavit.evidence.record import Authority, Confidence, JsonValue
+from affidavit.evidence.record import Authority, BlobRef, Confidence, JsonValue
 from affidavit.store.events import Event, prepare
 
-__all__ = ["KINDS", "Kind", "Story", "fault"]
+__all__ = ["KINDS", "Kind", "Story", "blobs_of", "fault"]
 
 Shape: TypeAlias = Callable[[Reader], object]
 """Reads a member, and refuses what it may not be."""
@@ -39,12 +39,14 @@ class Kind:
         data: the members of its data by name; one whose name ends with `?` may be absent.
         run: whether it belongs to a run; None where it may.
         evidence: whether it is about a record; None where it may be.
+        blobs: the members of its data that name a blob by digest and size.
         rule: tells what else does not hold between members that are each as they should be; empty when all does.
     """
 
     data: Mapping[str, Shape]
     run: bool | None = False
     evidence: bool | None = False
+    blobs: tuple[str, ...] = ()
     rule: Callable[[Mapping[str, Any], Event], str] | None = None
 
     def check(self, event: Event, *steps: str) -> None:
@@ -173,6 +175,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "run-started": Kind(
         run=True,
+        blobs=("tree",),
         data={
             "engine": _text, "reason": _text, "clock": _number, "seed": _count, "source?": _text,
             "python?": _text, "tree?": _blob, "preamble?": _digest,
@@ -202,6 +205,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "run-settled": Kind(
         run=True,
+        blobs=("value_blob",),
         rule=_numbered,
         data={
             "status": _choice("succeeded", "failed", "rejected", "timed-out", "cancelled", "orphaned"),
@@ -239,6 +243,13 @@ def fault(event: Event, *steps: str) -> str:
     except AffidavitError as error:
         return error.message
     return ""
+
+
+def blobs_of(event: Event) -> list[BlobRef]:
+    """The blobs that an event without a fault refers to."""
+    kind = KINDS.get(event.kind)
+    found = [event.data.get(name) for name in kind.blobs] if kind else []
+    return [BlobRef(digest=it["digest"], size=it["size"]) for it in found if it is not None]
 
 
 @dataclass(slots=True)

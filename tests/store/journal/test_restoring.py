@@ -89,7 +89,7 @@ def test_a_restored_session_goes_on_in_the_same_journal(tmp_path: Path) -> None:
 
 
 def test_mounts_without_their_paths_are_the_same_mounts(tmp_path: Path) -> None:
-    data = {
+    data: dict[str, Any] = {
         "name": "a",
         "kind": "javascript",
         "format": "asar",

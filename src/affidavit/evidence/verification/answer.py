@@ -60,7 +60,7 @@ def check_answer(evidence_id: str, record: Record, lookup: Lookup, place: str = 
     """What an answer says of the records that it cites and is not true of them.
 
     Checked are: each cited record is there; each cited place, value, count and quotation stands in it; the parents are
-    the cited records; coverage and confidence are not stronger than theirs.
+    the cited records; coverage and confidence are not stronger than theirs, and its authority is that of an inference.
     """
     return _AnswerCheck(evidence_id, record, lookup, place).run()
 
@@ -152,7 +152,7 @@ class _AnswerCheck:
         if set(self._records) != set(self._record.parents) and complete:
             self._say(".parents", "the records that it rests on are not those that it cites")
         if complete:
-            self._coverage()
+            self._strength()
             self._try(".value", lambda: self._lookup.result(self._record))
         return self._problems
 
@@ -173,7 +173,7 @@ class _AnswerCheck:
         if citation.needs_result and name not in self._results:
             self._results[name] = self._lookup.result(self._records[name])
 
-    def _coverage(self) -> None:
+    def _strength(self) -> None:
         cited = list(self._records.values())
         widest = cited_coverage(cited)
         said = self._record.coverage
@@ -185,6 +185,11 @@ class _AnswerCheck:
             self._say(".coverage", f"it cites {widest.examined} records, {widest.unknown} of them incomplete")
         if _CONFIDENCE[self._record.confidence] > _CONFIDENCE[cited_confidence(cited)]:
             self._say(".confidence", f"{self._record.confidence} is stronger than what it cites")
+        # Whatever it cites, it was not read from an artifact: it was concluded.
+        if self._record.authority != "inference":
+            self._say(".authority", f"{self._record.authority} is stronger than that of an answer: inference")
+        if self._record.subject is not None:
+            self._say(".subject", "an answer is about what it cites, and of no artifact itself")
 
     def _try(self, place: str, work: Callable[[], object]) -> None:
         try:

@@ -17,7 +17,7 @@ from affidavit.evidence.reader import Reader
 from affidavit.evidence.record import BlobRef, JsonValue, Record, Success
 from affidavit.evidence.verification.bundle import misspelt
 from affidavit.store._names import check_name
-from affidavit.store.event_kinds import KINDS, Story, fault
+from affidavit.store.event_kinds import KINDS, Story, blobs_of, fault
 from affidavit.store.events import Event
 from affidavit.store.journal.lines import check_version
 from affidavit.store.journal.reader import Placed, Problem, Walk
@@ -211,9 +211,8 @@ class Contents:
         elif event.kind == "unknown-revised":
             revision: dict[str, Any] = event.data["revision"]
             self._rests_on(placed, [*revision["supports"], *revision["contradicts"]])
-        elif event.kind == "run-settled" and "value_blob" in event.data:
-            ref = event.data["value_blob"]
-            self._look_for(placed, BlobRef(digest=ref["digest"], size=ref["size"]))
+        for ref in blobs_of(event):
+            self._look_for(placed, ref)
 
     def _record_line(self, placed: Placed, content: Mapping[str, Any]) -> None:
         self._record(placed, content)
