@@ -58,7 +58,6 @@ class Graph:
     """An immutable graph. Build it with `Graph.build`.
 
     Attributes:
-        owner: what it is the graph of (a function's id), or None.
         bounds: the bounds that it was built under.
         blocks: ids of the blocks in native order. The first is the entry.
         edges: ids of the edges in native order.
@@ -86,7 +85,6 @@ class Graph:
         "exits",
         "incoming",
         "outgoing",
-        "owner",
         "predecessors",
         "rows",
         "sources",
@@ -99,11 +97,9 @@ class Graph:
         self,
         blocks: Sequence[Block],
         edges: Sequence[Edge],
-        owner: str | None,
         bounds: Bounds,
         leaf: ExitKind,
     ) -> None:
-        self.owner = owner
         self.bounds = bounds
         self.blocks = tuple(block.id for block in blocks)
         self.edges = tuple(edge.id for edge in edges)
@@ -145,7 +141,7 @@ class Graph:
         Args:
             blocks: in native order, the entry first.
             edges: in native order.
-            owner: what this is the graph of.
+            owner: what this is the graph of, for messages.
             bounds: how many blocks and edges there may be.
             leaf: what a block without any edge and without a stated exit is. `return` suits graphs of calls, where
                 such a function merely calls no other.
@@ -170,10 +166,10 @@ class Graph:
         ends = {end for edge in links for end in (edge.source, edge.target) if end is not None}
         if ends - ids:
             raise _invalid("edges to or from blocks that are not there", sorted(ends - ids), owner)
-        kinds = {block.exit for block in found} - {None, *EXIT_KINDS}
+        kinds = {str(block.exit) for block in found if block.exit not in (None, *EXIT_KINDS)}
         if kinds:
-            raise _invalid("exits of no known kind", sorted(map(str, kinds)), owner)
-        return cls(found, links, owner, bounds, leaf)
+            raise _invalid("exits of no known kind", sorted(kinds), owner)
+        return cls(found, links, bounds, leaf)
 
     def block(self, block: str) -> int | None:
         """The place of a block, or None where there is none of this id."""

@@ -59,10 +59,12 @@ class GraphQueries:
         spec: what the graph is made of.
         graph: the graph.
         parent: the record that it rests on.
+        owner: what it is the graph of; None where `spec` has no owner.
     """
 
-    def __init__(self, spec: GraphSpec, graph: Graph, parent: ParentRef) -> None:
+    def __init__(self, spec: GraphSpec, graph: Graph, parent: ParentRef, owner: str | None = None) -> None:
         self.spec = spec
+        self.owner = owner
         self.graph = graph
         self.parent = parent
         self._last: tuple[bytes, _Result] | None = None
@@ -351,7 +353,7 @@ class GraphQueries:
         limit: int,
     ) -> Answer:
         limit = whole("limit", limit, 1, MAX_LIMIT)
-        owner = {} if self.spec.owner is None else {self.spec.owner: self.graph.owner}
+        owner = {} if self.spec.owner is None else {self.spec.owner: self.owner}
         question = owner | asked.parameters
         bound = self._binding(verb, question)
         start = page_start(cursor, offset, bound)

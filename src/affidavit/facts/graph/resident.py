@@ -63,7 +63,7 @@ class ResidentGraphs:
         if elsewhere is not None:
             return elsewhere.result()
         try:
-            made = GraphQueries(graphs.spec, graphs.load(owner), parent)
+            made = GraphQueries(graphs.spec, graphs.load(owner), parent, owner)
         except BaseException as error:
             with self._lock:
                 del self._loading[key]

@@ -115,7 +115,8 @@ def graph_of_rows(
     except (KeyError, TypeError) as error:
         raise VerificationError(
             "graph-invalid",
-            f"a row of {spec.blocks.contract} or {spec.edges.contract} has no or another {error}",
+            f"a row of {spec.blocks.contract} or {spec.edges.contract} is no such row: "
+            + (f"{error} is missing" if isinstance(error, KeyError) else str(error)),
             hint="the facts of this graph do not hold together; analyse or export it anew",
             details={"owner": owner},
         ) from error
@@ -156,11 +157,11 @@ def _rows(facts: FactFile, collection: str, ordinals: Sequence[int]) -> Iterable
 
 def _text(value: object) -> str:
     if type(value) is not str:
-        raise TypeError(f"text: {ascii(value)[:80]}")
+        raise TypeError(f"{ascii(value)[:80]} is no text")
     return value
 
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"whole number: {ascii(value)[:80]}")
+        raise TypeError(f"{ascii(value)[:80]} is no whole number")
     return value
