@@ -114,6 +114,8 @@ CODES: Final[Mapping[str, str]] = {
     "mount-invalid": "a mount's name or URI is malformed",
     "mount-exists": "the name is taken by another mount",
     "mount-not-found": "no mount has this name",
+    "mount-failed": "what stands behind a mount cannot be reached or does not answer as it should",
+    "secret-missing": "an environment variable that a mount's options name is not set",
     # limitations: places in a dataset that could not be examined
     "entry-unsafe": "a container entry whose name or link leaves the container",
     "entry-damaged": "a container entry whose place, size or digest does not hold",
