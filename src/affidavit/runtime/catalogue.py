@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import JsonValue
@@ -82,7 +83,7 @@ def walk(namespace: Namespace, prefix: str = "") -> Iterator[tuple[str, Operatio
 def _schemas(root: Namespace) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
     for path, operation in walk(root):
         known = operation.input_schema.get("properties")
-        schemas: Mapping[str, JsonValue] = known if isinstance(known, Mapping) else {}
+        schemas = cast("Mapping[str, JsonValue]", known if isinstance(known, dict) else {})
         named = {one.name: schemas[one.original] for one in operation.parameters if one.original in schemas}
         yield path, named
         if operation.streams:

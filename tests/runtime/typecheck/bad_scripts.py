@@ -150,7 +150,7 @@ BAD: tuple[tuple[str, str, str | None], ...] = (
     ("await §df.tool.weather()", "not-callable", None),
     ("§df.db[0]", "not-subscriptable", None),
     # syntax
-    ("def f():\n    return §await df.tool.weather.raw('x')", "syntax", None),
+    ("def f():\n    return §await df.tool.weather.raw('x')", "syntax", "async def"),
     ("values = §(1,", "syntax", None),
     ("§!ls", "syntax", None),
     ("§%time x = 1", "syntax", None),

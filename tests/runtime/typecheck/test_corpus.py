@@ -79,9 +79,9 @@ async def test_every_wrong_script_is_refused_at_the_place(tmp_path: Path) -> Non
                 "column": len(before) - before.rfind("\n"),
                 "blocking": True,
             } | ({"suggestion": suggestion} if suggestion else {})
-            first = next((found for found in run.diagnostics if found["blocking"]), {})
-            if run.status != "rejected" or not wanted.items() <= first.items() or len(run.calls):
-                failed[name] = (text, first)
+            blocking = [found for found in run.diagnostics if found["blocking"]]
+            if run.status != "rejected" or not wanted.items() <= blocking[0].items() or len(run.calls):
+                failed[name] = (text, blocking)
     assert failed == {}
 
 
@@ -94,7 +94,9 @@ async def test_the_wrong_keys_would_have_failed(tmp_path: Path) -> None:
                 continue
             script = text.partition("\n#= ")[0].replace("§", "")
             body = "".join(f"    {line}\n" for line in script.splitlines())
-            run = await session.run(f"try:\n{body}except Exception as error:\n    kind = type(error).__name__\nkind")
+            run = await session.run(
+                f"try:\n{body}except Exception as error:\n    kind = type(error).__name__\nkind"
+            )
             assert run.data in {"KeyError", "AttributeError"}, (name, run.error, run.diagnostics)
 
 

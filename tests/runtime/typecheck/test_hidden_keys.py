@@ -1,11 +1,25 @@
-"""Row types that no annotation tells: a misspelt key is found all the same, and nothing else is."""
+"""Row types that no annotation tells: a misspelt key is found all the same, and nothing else is.
+
+In `corpus/hidden/`: scripts between lines of three dashes. Those of `behind.txt` read `"pth"` of a row where `"path"` is
+meant, at the mark `§`; those of `harmless.txt` look much like them and are right.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from tests.runtime.typecheck.conftest import Check
-from tests.runtime.typecheck.hidden_keys import BEHIND, HARMLESS
+
+
+def scripts(name: str) -> list[str]:
+    text = (Path(__file__).parent / "corpus" / "hidden" / f"{name}.txt").read_text("utf-8")
+    return text.strip("\n").split("\n---\n")
+
+
+BEHIND = scripts("behind")
+HARMLESS = scripts("harmless")
 
 
 @pytest.mark.parametrize("marked", BEHIND, ids=range(len(BEHIND)))

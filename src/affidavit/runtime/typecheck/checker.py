@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import chain, islice
 from types import TracebackType
 from typing import Self
@@ -173,7 +174,7 @@ class Checker:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
         given = pre.given(around.preamble)
-        case = Case(parsed.text, parsed.tree, known, given=given, schemas=around.schemas)
+        case = cache(lambda: Case(parsed.text, parsed.tree, known, given=given, schemas=around.schemas))
         stale = pre.broken(around.preamble)
         sound = () if stale else around.preamble
         verdict, cells = await self._judged(case, source, catalogue, texts, around, sound)
@@ -187,7 +188,7 @@ class Checker:
 
     async def _judged(
         self,
-        case: Case,
+        case: Callable[[], Case],
         source: str,
         catalogue: Catalogue,
         texts: Sequence[str],
@@ -195,16 +196,20 @@ class Checker:
         preamble: Sequence[PreambleEntry],
     ) -> tuple[Verdict, Sequence[Sequence[Finding]]]:
         """The verdict on a script below these entries, and what the checker found in them."""
-        mine = results.examine(case, around.results)
-        found = list(
-            islice(chain(own.examine(case), mine, inputs.missing_keys(case), keys.misspelt(case)), _MAX_FOUND)
-        )
+        rows = around.results.rows if around.results else ()
+        asked = asyncio.ensure_future(self._findings(source, catalogue, texts, rows, preamble))
+        try:
+            await asyncio.sleep(0)  # it is asked now, and works while we look ourselves
+            found = _ours(case(), around.results)
+        except BaseException:
+            asked.cancel()
+            await asyncio.wait({asked})
+            raise
         cells: Sequence[Sequence[Finding]] = ()
         reason = ""
         try:
-            rows = around.results.rows if around.results else ()
-            findings, cells, modules = await self._findings(source, catalogue, texts, rows, preamble)
-            found += policy.judge(case, findings[:_MAX_FOUND], modules)
+            findings, cells, modules = await asked
+            found += policy.judge(case(), findings[:_MAX_FOUND], modules)
         except _Unchecked as unchecked:
             reason = str(unchecked)
         return _verdict(found, reason), cells
@@ -249,7 +254,7 @@ class Checker:
                 modules = [await self._module(server, project, text) for text, _ in used]
                 names = [", ".join(exported) for _, exported in used]
                 host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=True))
-                first, *between, script = await server.examine([host, *cells])
+                first, *between, script = await server.examine(host, cells)
         except TimeoutError as error:
             await self._drop()
             raise _Unchecked(f"the check took longer than {self._timeout:g} s and was stopped") from error
@@ -292,7 +297,7 @@ class Checker:
         try:
             async with asyncio.timeout(self._start_timeout):
                 await server.start()
-                await server.examine(["", "print(len([1]))\n"])  # reads the standard library's stubs
+                await server.examine("", ["print(len([1]))\n"])  # reads the standard library's stubs
         except TimeoutError as error:
             await self._drop()
             raise _Unchecked(f"the type checker did not start within {self._start_timeout:g} s") from error
@@ -318,6 +323,14 @@ def _bounds(source: str, around: Surroundings) -> list[tuple[str, str]]:
     return [
         (path, repr(schema)) for path, schema in around.schemas.items() if path.rpartition(".")[2] in source
     ]
+
+
+def _ours(case: Case, earlier: ResultTypes | None) -> list[Diagnostic]:
+    """What our own rules find."""
+    rules = chain(
+        own.examine(case), results.examine(case, earlier), inputs.missing_keys(case), keys.misspelt(case)
+    )
+    return list(islice(rules, _MAX_FOUND))
 
 
 def _refuse_dirty(what: str, findings: Sequence[Finding]) -> None:

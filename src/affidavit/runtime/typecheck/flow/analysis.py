@@ -19,9 +19,29 @@ from affidavit.runtime.typecheck.flow.hosts import Hosts, key_of
 from affidavit.runtime.typecheck.flow.library import BUILTINS, library
 from affidavit.runtime.typecheck.flow.names import Names
 from affidavit.runtime.typecheck.flow.shapes import (
-    NOTHING, PLAIN, PLAINS, UNKNOWN, UNKNOWNS, Bound, Cell, Class, Function, HostMethod, HostObject, Instance, Late,
-    Library, Map, Partial, Record, Seq, Shape, Stream, Values,
-)  # fmt: skip
+    NOTHING,
+    PLAIN,
+    PLAINS,
+    UNKNOWN,
+    UNKNOWNS,
+    Bound,
+    Cell,
+    Class,
+    Function,
+    HostMethod,
+    HostObject,
+    Instance,
+    Late,
+    Library,
+    Map,
+    Partial,
+    Record,
+    Seq,
+    Shape,
+    Stream,
+    Values,
+    joined,
+)
 from affidavit.runtime.typecheck.rules.case import Case
 
 __all__ = ["Analysis"]
@@ -181,7 +201,7 @@ class Analysis:
                 for key, cell in list(shape.fields.items()):
                     self.put(owner.fields.setdefault(key, Cell()), frozenset(cell.shapes))
             case Seq():
-                for pair in self.inside(shape):
+                for pair in shape.inside():
                     if isinstance(pair, Seq) and len(pair.items) == 2:
                         self.put(owner.keys, frozenset(pair.items[0].shapes))
                         self.put(owner.rest, frozenset(pair.items[1].shapes))
@@ -192,14 +212,6 @@ class Analysis:
                 if shape is not PLAIN:
                     self.put(owner.rest, UNKNOWNS)
                     self.put(owner.keys, UNKNOWNS)
-
-    def held(self, owner: Map) -> Values:
-        """Every value of a dictionary."""
-        return frozenset(owner.rest.shapes).union(*[cell.shapes for cell in owner.fields.values()])
-
-    def inside(self, seq: Seq) -> Values:
-        """Every element of a list."""
-        return frozenset(seq.element.shapes).union(*[cell.shapes for cell in seq.items])
 
     def elements(self, values: Values) -> Values:
         """What iterating over any of these gives."""
@@ -220,10 +232,6 @@ class Analysis:
                 case _:
                     found |= UNKNOWNS if shape is UNKNOWN else NOTHING
         return frozenset(found)
-
-    def cell_of(self, one: Class, name: str) -> Cell:
-        """The place of an attribute of a class and its instances."""
-        return one.attributes.setdefault(name, Cell())
 
     def define_class(self, node: ast.ClassDef) -> Class:
         """The shape of a class of the script; one that inherits from something unknown has no known instances."""
@@ -299,14 +307,14 @@ class Analysis:
             case Map():
                 if isinstance(key, str) and (key in owner.fields or UNKNOWN not in owner.keys.shapes):
                     cell = owner.fields.get(key)
-                    return frozenset(owner.rest.shapes | (cell.shapes if cell is not None else set()))
-                return self.held(owner)
+                    return joined([owner.rest.shapes, cell.shapes if cell is not None else NOTHING])
+                return owner.held()
             case Seq():
                 if isinstance(index, ast.Slice):
                     return frozenset({owner})
                 if isinstance(key, int) and owner.items and -len(owner.items) <= key < len(owner.items):
                     return frozenset(owner.items[key].shapes | owner.element.shapes)
-                return self.inside(owner)
+                return owner.inside()
             case HostObject():
                 found = self.hosts.item(owner, index)
                 return found if found is not None else NOTHING
@@ -320,7 +328,7 @@ class Analysis:
     def _elements(self, shape: Shape) -> Values:
         match shape:
             case Seq():
-                return self.inside(shape)
+                return shape.inside()
             case Map():
                 return frozenset(shape.keys.shapes)
             case Record():
@@ -331,12 +339,8 @@ class Analysis:
                 return self.hosts.elements(shape)
             case Instance():
                 made = self.called(self.attribute(shape, "__iter__"), Arguments(call=shape.of.node))
-                kept = {one for one in made if isinstance(one, Seq)}
-                return (
-                    frozenset().union(*[self.inside(one) for one in kept])
-                    if made == kept and made
-                    else UNKNOWNS
-                )
+                kept = [one for one in made if isinstance(one, Seq)]
+                return joined([one.inside() for one in kept]) if len(made) == len(kept) > 0 else UNKNOWNS
             case _:
                 return PLAINS if shape is PLAIN else UNKNOWNS
 
@@ -349,15 +353,20 @@ class Analysis:
             case Map():
                 for cell in (shape.rest, shape.keys, *shape.fields.values()):
                     self.put(cell, UNKNOWNS)
-            case Late(result=cell) | Stream(element=cell):
-                self.escape(frozenset(cell.shapes))
-            case Function():
-                self._open_function(shape)
             case Instance() | Class():
                 for cell in list(_class_of(shape).attributes.values()):
                     self.put(cell, UNKNOWNS)
+            case Function():
+                self._open_function(shape)
+            case _:
+                self._open_holder(shape)
+
+    def _open_holder(self, shape: Shape) -> None:
+        match shape:
+            case Late(result=cell) | Stream(element=cell):
+                self.escape(frozenset(cell.shapes))
             case Bound(owner=owner, function=function):
-                self.escape(frozenset({owner} | ({function} if function is not None else set())))
+                self.escape(frozenset({owner, function or owner}))
             case Partial(function=function, given=given):
                 self.escape(function.union(*given))
             case _:
@@ -380,7 +389,7 @@ class Analysis:
         """Note that an attribute is stored."""
         match owner:
             case Instance() | Class():
-                self.put(self.cell_of(_class_of(owner), name), values)
+                self.put(_class_of(owner).attribute(name), values)
             case _:
                 if owner is UNKNOWN:
                     self.escape(values)

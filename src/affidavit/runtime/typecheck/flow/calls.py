@@ -10,9 +10,28 @@ from typing import TYPE_CHECKING
 from affidavit.runtime.typecheck.catalogue import named
 from affidavit.runtime.typecheck.flow.hosts import key_of
 from affidavit.runtime.typecheck.flow.shapes import (
-    NOTHING, PLAIN, PLAINS, UNKNOWN, UNKNOWNS, Bound, Cell, Class, Function, Getter, HostMethod, Instance, Late,
-    Library, Map, Partial, Record, Seq, Shape, Stream, Values,
-)  # fmt: skip
+    NOTHING,
+    PLAIN,
+    PLAINS,
+    UNKNOWN,
+    UNKNOWNS,
+    Bound,
+    Cell,
+    Class,
+    Function,
+    Getter,
+    HostMethod,
+    Instance,
+    Late,
+    Library,
+    Map,
+    Partial,
+    Record,
+    Seq,
+    Shape,
+    Stream,
+    Values,
+)
 
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
@@ -68,6 +87,12 @@ def apply(analysis: Analysis, function: Shape, given: Arguments) -> Values:
             return analysis.hosts.called(function, call.args if isinstance(call, ast.Call) else [])
         case Library(path=path):
             return analysis.library(path, given)
+        case _:
+            return _apply_object(analysis, function, given)
+
+
+def _apply_object(analysis: Analysis, function: Shape, given: Arguments) -> Values:
+    match function:
         case Partial():
             return _partial(analysis, function, given)
         case Getter():
@@ -75,11 +100,11 @@ def apply(analysis: Analysis, function: Shape, given: Arguments) -> Values:
         case Instance():
             return analysis.called(analysis.attribute(function, "__call__"), given)
         case _:
-            if function is UNKNOWN:
-                for values in given.everything():
-                    analysis.escape(values)
-                return UNKNOWNS
-            return NOTHING
+            if function is not UNKNOWN:
+                return NOTHING  # this cannot be called
+            for values in given.everything():
+                analysis.escape(values)
+            return UNKNOWNS
 
 
 def _with_self(given: Arguments, owner: Values) -> Arguments:
@@ -172,7 +197,7 @@ def _fields(analysis: Analysis, one: Class, given: Arguments) -> None:
         values = given.named.get(node.target.id) or (
             UNKNOWNS if inherits or given.is_open else given.at(position)
         )
-        analysis.put(analysis.cell_of(one, node.target.id), values)
+        analysis.put(one.attribute(node.target.id), values)
 
 
 def _partial(analysis: Analysis, partial: Partial, given: Arguments) -> Values:
@@ -246,14 +271,14 @@ def _of_seq(analysis: Analysis, seq: Seq, name: str, given: Arguments) -> Values
             analysis.put(seq.element, analysis.elements(values))
         return frozenset({seq})
     if name == "sort":
-        analysis.called(given.at(9, "key"), Arguments(call=given.call, positional=(analysis.inside(seq),)))
+        analysis.called(given.at(9, "key"), Arguments(call=given.call, positional=(seq.inside(),)))
         return PLAINS
     if name in _TAKING:
-        return analysis.inside(seq)
+        return seq.inside()
     if name in _SAME:
         return frozenset({seq})
     if name == "get":  # of a queue
-        return frozenset({_late(analysis, given.call, analysis.inside(seq))})
+        return frozenset({_late(analysis, given.call, seq.inside())})
     return _foreign(analysis, seq, name in _QUIET, given)
 
 
@@ -286,23 +311,23 @@ def _of_map(analysis: Analysis, owner: Map, name: str, given: Arguments) -> Valu
     call = given.call
     match name:
         case "items" | "most_common":
-            return _pairs(analysis, call, frozenset(owner.keys.shapes), analysis.held(owner))
+            return _pairs(analysis, call, frozenset(owner.keys.shapes), owner.held())
         case "values":
-            return _listed(analysis, call, analysis.held(owner))
+            return _listed(analysis, call, owner.held())
         case "keys" | "__iter__":
             return _listed(analysis, call, frozenset(owner.keys.shapes))
         case "get" | "pop" | "__getitem__":
             key = call.args[0] if isinstance(call, ast.Call) and call.args else None
-            found = analysis.item(frozenset({owner}), key) if key is not None else analysis.held(owner)
+            found = analysis.item(frozenset({owner}), key) if key is not None else owner.held()
             return found | given.at(1, "default") | PLAINS
         case "setdefault":
             key = call.args[0] if isinstance(call, ast.Call) and call.args else None
             analysis.store(owner, key, given.at(1, "default") | PLAINS)
-            return analysis.item(frozenset({owner}), key) if key is not None else analysis.held(owner)
+            return analysis.item(frozenset({owner}), key) if key is not None else owner.held()
         case "update":
             return _update(analysis, owner, given)
         case "popitem":
-            pairs = _pairs(analysis, call, frozenset(owner.keys.shapes), analysis.held(owner))
+            pairs = _pairs(analysis, call, frozenset(owner.keys.shapes), owner.held())
             return analysis.elements(pairs)
         case "copy":
             return frozenset({owner})

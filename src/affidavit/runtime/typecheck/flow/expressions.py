@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 from affidavit.runtime.typecheck.flow.calls import Arguments
 from affidavit.runtime.typecheck.flow.shapes import (
-    NOTHING, PLAIN, PLAINS, UNKNOWN, UNKNOWNS, Cell, Function, Library, Map, Record, Seq, Shape, Stream, Late, Values,
-)  # fmt: skip
+    NOTHING,
+    PLAIN,
+    PLAINS,
+    UNKNOWNS,
+    Cell,
+    Function,
+    Late,
+    Map,
+    Record,
+    Seq,
+    Shape,
+    Stream,
+    Values,
+    joined,
+)
 
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
@@ -52,7 +65,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
     return found
 
 
-def _plain(analysis: Analysis, node: ast.expr) -> Values:
+def _plain(_: Analysis, __: ast.expr) -> Values:
     return PLAINS
 
 
@@ -77,10 +90,10 @@ def _subscript(analysis: Analysis, node: ast.expr) -> Values:
 def _call(analysis: Analysis, node: ast.expr) -> Values:
     assert isinstance(node, ast.Call)
     positional: list[Values] = []
-    spread: set[Shape] | None = None
+    spread: Values | None = None
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            spread = (spread or set()) | analysis.elements(analysis.of(argument.value))
+            spread = (spread or NOTHING) | analysis.elements(analysis.of(argument.value))
         elif spread is not None:
             spread |= analysis.of(argument)
         else:
@@ -92,7 +105,7 @@ def _call(analysis: Analysis, node: ast.expr) -> Values:
         call=node,
         positional=tuple(positional),
         named={one.arg: analysis.of(one.value) for one in node.keywords if one.arg is not None},
-        spread=frozenset(spread) if spread is not None else None,
+        spread=spread,
         is_open=any(one.arg is None for one in node.keywords),
     )
     return analysis.called(analysis.of(node.func), given)
@@ -159,7 +172,7 @@ def _copies(analysis: Analysis, node: ast.Dict, merged: list[Values]) -> Values:
     """`{**row, "more": 1}`: a row with more keys; of several spread in, all keys together."""
     whole: Record = Record(rows=frozenset())
     extras = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    for shape in frozenset().union(*merged):
+    for shape in joined(merged):
         match shape:
             case Record():
                 whole = Record(rows=whole.rows | shape.rows, extras=whole.extras | shape.extras)
@@ -178,7 +191,7 @@ def _copies(analysis: Analysis, node: ast.Dict, merged: list[Values]) -> Values:
 def _either(analysis: Analysis, node: ast.expr) -> Values:
     match node:
         case ast.BoolOp(values=values):
-            return frozenset().union(*[analysis.of(one) for one in values])
+            return joined([analysis.of(one) for one in values])
         case ast.IfExp(body=body, orelse=orelse):
             return analysis.of(body) | analysis.of(orelse)
         case ast.NamedExpr(target=target, value=inner):
@@ -211,7 +224,7 @@ def _sequence(analysis: Analysis, node: ast.BinOp, both: Values) -> Values:
     seq = analysis.made(node, Seq)
     for shape in both:
         if isinstance(shape, Seq):
-            analysis.put(seq.element, analysis.inside(shape))
+            analysis.put(seq.element, shape.inside())
     return frozenset({seq})
 
 
@@ -262,7 +275,7 @@ def _unary(analysis: Analysis, node: ast.expr) -> Values:
     return PLAINS if isinstance(node.op, ast.Not) or inner <= PLAINS else UNKNOWNS
 
 
-def _unknown(analysis: Analysis, node: ast.expr) -> Values:
+def _unknown(_: Analysis, __: ast.expr) -> Values:
     return UNKNOWNS
 
 

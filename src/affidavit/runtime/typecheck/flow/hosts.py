@@ -7,8 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from affidavit.runtime.typecheck.catalogue import Catalogue, Method, members, named
 from affidavit.runtime.typecheck.flow.shapes import (
-    PLAIN, PLAINS, UNKNOWN, UNKNOWNS, HostMethod, HostObject, Late, Map, Record, Seq, Shape, Stream, Values,
-)  # fmt: skip
+    PLAIN,
+    PLAINS,
+    UNKNOWN,
+    UNKNOWNS,
+    HostMethod,
+    HostObject,
+    Late,
+    Map,
+    Record,
+    Seq,
+    Shape,
+    Stream,
+    Values,
+    joined,
+)
 
 __all__ = ["Hosts", "key_of"]
 
@@ -109,9 +122,7 @@ class Hosts:
         for definition in self._catalogue.method(owner.name, "__iter__")[:1]:
             if definition.returns is not None:
                 found = self.shapes(definition.returns, owner)
-                return frozenset().union(
-                    *[one.element.shapes if isinstance(one, Seq) else UNKNOWNS for one in found]
-                )
+                return joined([one.element.shapes if isinstance(one, Seq) else UNKNOWNS for one in found])
         return UNKNOWNS
 
     def _overload(self, method: HostMethod, given: Sequence[ast.expr]) -> Method | None:

@@ -1,7 +1,7 @@
 """What builtins and the standard library give back of what they are given.
 
-Only functions through which rows travel are told apart. The rest either keeps nothing (`json.dumps`, `math.sqrt`), or is
-not known: then what it gets may hold anything afterwards.
+Only functions through which rows travel are told apart. The rest either keeps nothing (`json.dumps`, `math.sqrt`), or
+is not known: then what it gets may hold anything afterwards.
 """
 
 from __future__ import annotations
@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from affidavit.runtime.typecheck.flow.calls import Arguments
 from affidavit.runtime.typecheck.flow.shapes import (
-    NOTHING, PLAINS, UNKNOWN, UNKNOWNS, Cell, Getter, Instance, Late, Library, Map, Partial, Record, Seq, Shape, Values,
-)  # fmt: skip
+    NOTHING,
+    PLAINS,
+    UNKNOWNS,
+    Cell,
+    Getter,
+    Instance,
+    Late,
+    Library,
+    Map,
+    Partial,
+    Record,
+    Seq,
+    Values,
+    joined,
+)
 
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
@@ -31,16 +44,16 @@ _PURE: Final = frozenset({
 """Modules that give new values and keep nothing of what they get."""
 
 _GIVES_PLAIN: Final = frozenset({
-    "len", "print", "any", "all", "abs", "round", "str", "int", "float", "bool", "bytes", "repr", "format", "ord", "chr",
-    "hex", "bin", "oct", "ascii", "hash", "id", "isinstance", "issubclass", "callable", "pow", "divmod", "hasattr",
-    "complex",
+    "len", "print", "any", "all", "abs", "round", "str", "int", "float", "bool", "bytes", "repr", "format", "ord",
+    "chr", "hex", "bin", "oct", "ascii", "hash", "id", "isinstance", "issubclass", "callable", "pow", "divmod",
+    "hasattr", "complex",
 })  # fmt: skip
 
 
 def library(analysis: Analysis, path: str, given: Arguments) -> Values:
     """What calling a function of this dotted name gives."""
     handler = _HANDLERS.get(path.removeprefix("builtins."))
-    if handler is not None and not (given.is_open and path not in {"builtins.dict"}):
+    if handler is not None and not (given.is_open and path != "builtins.dict"):
         return handler(analysis, given)
     module, _, name = path.partition(".")
     if module == "builtins" and name in _GIVES_PLAIN:
@@ -56,7 +69,7 @@ def library(analysis: Analysis, path: str, given: Arguments) -> Values:
     return UNKNOWNS
 
 
-def _inner(given: Arguments, analysis: Analysis, *values: Values) -> Arguments:
+def _inner(given: Arguments, *values: Values) -> Arguments:
     return Arguments(call=given.call, positional=values)
 
 
@@ -82,7 +95,7 @@ def _late(analysis: Analysis, given: Arguments, values: Values) -> Values:
 
 def _all(analysis: Analysis, given: Arguments) -> Values:
     """The elements of every iterable that is given."""
-    return frozenset[Shape]().union(*[analysis.elements(values) for values in _plain(given)])
+    return joined([analysis.elements(values) for values in _plain(given)])
 
 
 def _plain(given: Arguments) -> list[Values]:
@@ -95,14 +108,14 @@ def _list(analysis: Analysis, given: Arguments) -> Values:
 
 def _sorted(analysis: Analysis, given: Arguments) -> Values:
     elements = analysis.elements(given.at(0, "iterable"))
-    analysis.called(given.named.get("key", NOTHING), _inner(given, analysis, elements))
+    analysis.called(given.named.get("key", NOTHING), _inner(given, elements))
     return _listed(analysis, given, elements)
 
 
 def _extreme(analysis: Analysis, given: Arguments) -> Values:
     one = len(given.positional) == 1 and given.spread is None
-    values = analysis.elements(given.positional[0]) if one else frozenset[Shape]().union(*_plain(given))
-    analysis.called(given.named.get("key", NOTHING), _inner(given, analysis, values))
+    values = analysis.elements(given.positional[0]) if one else joined(_plain(given))
+    analysis.called(given.named.get("key", NOTHING), _inner(given, values))
     return values | given.named.get("default", NOTHING)
 
 
@@ -114,7 +127,7 @@ def _sum(analysis: Analysis, given: Arguments) -> Values:
     sequences = [shape for shape in elements | start if isinstance(shape, Seq)]
     if len(sequences) != len(elements | start):
         return UNKNOWNS
-    inside = frozenset[Shape]().union(*[analysis.inside(one) for one in sequences])
+    inside = joined([one.inside() for one in sequences])
     return _listed(analysis, given, inside)
 
 
@@ -152,16 +165,12 @@ def _starmap(analysis: Analysis, given: Arguments) -> Values:
 
 def _filter(analysis: Analysis, given: Arguments) -> Values:
     elements = analysis.elements(given.at(1))
-    analysis.called(given.at(0) - PLAINS, _inner(given, analysis, elements))
+    analysis.called(given.at(0) - PLAINS, _inner(given, elements))
     return _listed(analysis, given, elements)
 
 
 def _next(analysis: Analysis, given: Arguments) -> Values:
     return analysis.elements(given.at(0)) | given.at(1)
-
-
-def _anext(analysis: Analysis, given: Arguments) -> Values:
-    return UNKNOWNS
 
 
 def _dict(analysis: Analysis, given: Arguments) -> Values:
@@ -210,7 +219,7 @@ def _getattr(analysis: Analysis, given: Arguments) -> Values:
         analysis.escape(given.at(0))
         return UNKNOWNS
     found = [analysis.attribute(owner, name.value) or NOTHING for owner in given.at(0)]
-    return frozenset[Shape]().union(*found) | given.at(2)
+    return joined(found) | given.at(2)
 
 
 def _super(analysis: Analysis, given: Arguments) -> Values:
@@ -235,11 +244,11 @@ def _gather(analysis: Analysis, given: Arguments) -> Values:
     return _late(analysis, given, frozenset({seq}))
 
 
-def _same(analysis: Analysis, given: Arguments) -> Values:
+def _same(_: Analysis, given: Arguments) -> Values:
     return given.at(0)
 
 
-def _second(analysis: Analysis, given: Arguments) -> Values:
+def _second(_: Analysis, given: Arguments) -> Values:
     return given.at(1)
 
 
@@ -280,7 +289,7 @@ def _object(name: str) -> Handler:
 def _groupby(analysis: Analysis, given: Arguments) -> Values:
     elements = analysis.elements(given.at(0, "iterable"))
     key = given.at(1, "key") - PLAINS
-    keys = analysis.called(key, _inner(given, analysis, elements)) if key else elements
+    keys = analysis.called(key, _inner(given, elements)) if key else elements
     return _paired(analysis, given, [keys, _listed(analysis, given, elements, "group")])
 
 
@@ -290,7 +299,7 @@ def _chained(analysis: Analysis, given: Arguments) -> Values:
 
 def _tuples(analysis: Analysis, given: Arguments) -> Values:
     """`product`, `combinations`, `batched`, `pairwise`: tuples of the elements."""
-    elements = frozenset[Shape]().union(*[analysis.elements(one) for one in _plain(given) if one - PLAINS])
+    elements = joined([analysis.elements(one) for one in _plain(given) if one - PLAINS])
     return _listed(analysis, given, _listed(analysis, given, elements, "each"))
 
 
@@ -298,15 +307,11 @@ def _firsts(analysis: Analysis, given: Arguments) -> Values:
     return _listed(analysis, given, analysis.elements(given.at(0)))
 
 
-def _while(analysis: Analysis, given: Arguments) -> Values:
-    return _filter(analysis, given)
-
-
 def _reduce(analysis: Analysis, given: Arguments) -> Values:
     elements = analysis.elements(given.at(1))
     kept = analysis.made((given.call, "kept"), Cell)
     analysis.put(kept, given.at(2) if len(given.positional) > 2 else elements)
-    inner = _inner(given, analysis, frozenset(kept.shapes), elements)
+    inner = _inner(given, frozenset(kept.shapes), elements)
     analysis.put(kept, analysis.called(given.at(0), inner))
     return frozenset(kept.shapes)
 
@@ -324,7 +329,7 @@ def _partial(analysis: Analysis, given: Arguments) -> Values:
     return frozenset({made})
 
 
-def _decorator(analysis: Analysis, given: Arguments) -> Values:
+def _decorator(_: Analysis, __: Arguments) -> Values:
     return frozenset({Library("typing.identity")})
 
 
@@ -339,7 +344,7 @@ def _itemgetter(analysis: Analysis, given: Arguments) -> Values:
 
 def _ranked(analysis: Analysis, given: Arguments) -> Values:
     elements = analysis.elements(given.at(1, "iterable"))
-    analysis.called(given.at(2, "key"), _inner(given, analysis, elements))
+    analysis.called(given.at(2, "key"), _inner(given, elements))
     return _listed(analysis, given, elements)
 
 
@@ -354,7 +359,7 @@ def _choice(analysis: Analysis, given: Arguments) -> Values:
     return analysis.elements(given.at(0))
 
 
-def _nothing(analysis: Analysis, given: Arguments) -> Values:
+def _nothing(_: Analysis, __: Arguments) -> Values:
     return PLAINS
 
 
@@ -368,10 +373,6 @@ def _attributes(analysis: Analysis, given: Arguments) -> Values:
     return UNKNOWNS
 
 
-def _deep(analysis: Analysis, given: Arguments) -> Values:
-    return given.at(0)
-
-
 _HANDLERS: Final[Mapping[str, Handler]] = {
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "iter", "reversed", "aiter", "collections.deque"), _firsts),
     "sorted": _sorted,
@@ -383,7 +384,6 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "map": _map,
     "filter": _filter,
     "next": _next,
-    "anext": _anext,
     "dict": _dict,
     "collections.OrderedDict": _dict,
     "range": _numbers,
@@ -413,7 +413,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
         ("itertools.product", "itertools.combinations", "itertools.permutations", "itertools.batched",
          "itertools.pairwise", "itertools.tee"), _tuples
     ),
-    **dict.fromkeys(("itertools.takewhile", "itertools.dropwhile", "itertools.filterfalse"), _while),
+    **dict.fromkeys(("itertools.takewhile", "itertools.dropwhile", "itertools.filterfalse"), _filter),
     "itertools.groupby": _groupby,
     "itertools.starmap": _starmap,
     "itertools.count": _numbers,
@@ -431,12 +431,10 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "random.choice": _choice,
     **dict.fromkeys(("random.sample", "random.choices"), _firsts),
     "random.shuffle": _nothing,
-    **dict.fromkeys(("copy.copy", "copy.deepcopy"), _deep),
+    **dict.fromkeys(("copy.copy", "copy.deepcopy"), _same),
     "typing.cast": _second,
     "collections.abc.cast": _second,
 }  # fmt: skip
 
 BUILTINS: Final = _GIVES_PLAIN | {name for name in _HANDLERS if "." not in name}
 """Builtins that are followed."""
-
-_ = UNKNOWN

@@ -55,7 +55,7 @@ class Names:
                 if held:
                     certain = len(held) == 1 and _assigns(statement, held[0])
                     return [places[held[0]]] if certain else found
-            if self._script.scope(around) is not scope or self._repeats(around, inner, places):
+            if self._script.scope(around) is not scope or self._repeats(around, places):
                 return found
             inner = around
         return found
@@ -66,7 +66,7 @@ class Names:
         again = any(node in places for statement in loop.body for node in ast.walk(statement))
         return places[bound[0]] if len(bound) == 1 and not again else None
 
-    def _repeats(self, around: ast.AST, inner: ast.AST, places: dict[ast.AST, Binding]) -> bool:
+    def _repeats(self, around: ast.AST, places: dict[ast.AST, Binding]) -> bool:
         """Whether a definition later in this statement may come before the use: in a loop, or in a `try`."""
         if isinstance(around, ast.For | ast.AsyncFor | ast.While | ast.Try | ast.TryStar | ast.Match):
             return any(node in places for node in ast.walk(around))

@@ -8,6 +8,8 @@ allocation site). `UNKNOWN` takes in everything; where it is, nothing is proven.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -16,7 +18,7 @@ from affidavit.runtime.typecheck.catalogue import Method
 __all__ = [
     "NOTHING", "PLAIN", "PLAINS", "UNKNOWN", "UNKNOWNS", "Bound", "Cell", "Class", "Foreign", "Function", "Getter",
     "HostMethod", "HostObject", "Instance", "Late", "Library", "Map", "Partial", "Record", "Seq", "Shape", "Stream",
-    "Values",
+    "Values", "joined",
 ]  # fmt: skip
 
 
@@ -65,6 +67,10 @@ class Seq:
     element: Cell = field(default_factory=Cell)
     items: tuple[Cell, ...] = ()
 
+    def inside(self) -> Values:
+        """Everything that may be in it."""
+        return joined([self.element.shapes, *(cell.shapes for cell in self.items)])
+
 
 @dataclass(eq=False, slots=True)
 class Map:
@@ -73,6 +79,10 @@ class Map:
     keys: Cell = field(default_factory=Cell)
     fields: dict[str, Cell] = field(default_factory=dict[str, Cell])
     rest: Cell = field(default_factory=Cell)
+
+    def held(self) -> Values:
+        """Every value that may be in it."""
+        return joined([self.rest.shapes, *(cell.shapes for cell in self.fields.values())])
 
 
 @dataclass(eq=False, slots=True)
@@ -106,6 +116,10 @@ class Class:
     node: ast.ClassDef
     attributes: dict[str, Cell] = field(default_factory=dict[str, Cell])
     instance: Instance | None = None
+
+    def attribute(self, name: str) -> Cell:
+        """The place of an attribute."""
+        return self.attributes.setdefault(name, Cell())
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -150,8 +164,8 @@ class Getter:
 
 
 Shape: TypeAlias = (
-    Foreign | HostObject | HostMethod | Record | Seq | Map | Late | Stream | Function | Class | Instance | Bound | Library
-    | Partial | Getter
+    Foreign | HostObject | HostMethod | Record | Seq | Map | Late | Stream | Function | Class | Instance | Bound
+    | Library | Partial | Getter
 )  # fmt: skip
 Values: TypeAlias = frozenset[Shape]
 
@@ -160,3 +174,11 @@ PLAIN: Final = Foreign("plain")
 UNKNOWNS: Final[Values] = frozenset({UNKNOWN})
 PLAINS: Final[Values] = frozenset({PLAIN})
 NOTHING: Final[Values] = frozenset()
+
+
+def joined(parts: Iterable[AbstractSet[Shape]]) -> Values:
+    """All shapes of the parts together."""
+    found: set[Shape] = set()
+    for part in parts:
+        found |= part
+    return frozenset(found)

@@ -9,9 +9,23 @@ from affidavit.runtime.typecheck.catalogue import named
 from affidavit.runtime.typecheck.flow.calls import Arguments
 from affidavit.runtime.typecheck.flow.expressions import defaults_of, function_of
 from affidavit.runtime.typecheck.flow.shapes import (
-    NOTHING, PLAIN, PLAINS, UNKNOWN, UNKNOWNS, Class, Function, Instance, Library, Map, Record, Seq, Shape, Stream,
+    NOTHING,
+    PLAIN,
+    PLAINS,
+    UNKNOWN,
+    UNKNOWNS,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Map,
+    Record,
+    Seq,
+    Shape,
+    Stream,
     Values,
-)  # fmt: skip
+    joined,
+)
 
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
@@ -36,6 +50,18 @@ def note(analysis: Analysis, node: ast.AST) -> None:
             _assign(analysis, target, UNKNOWNS if given_up else _declared(analysis, value))
         case ast.AugAssign():
             _augment(analysis, node)
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            _function(analysis, node)
+        case ast.ClassDef():
+            _class(analysis, node)
+        case ast.Return(value=value) if value is not None:
+            _returned(analysis, node, analysis.of(value))
+        case _:
+            _note_others(analysis, node)
+
+
+def _note_others(analysis: Analysis, node: ast.AST) -> None:
+    match node:
         case ast.For(target=target, iter=iterated):
             _assign(analysis, target, analysis.elements(analysis.of(iterated)))
         case ast.AsyncFor(target=target, iter=iterated):
@@ -44,33 +70,25 @@ def note(analysis: Analysis, node: ast.AST) -> None:
             values = analysis.of(iterated)
             _assign(analysis, target, _streamed(analysis, values) if late else analysis.elements(values))
         case ast.withitem(context_expr=manager, optional_vars=target) if target is not None:
-            _assign(analysis, target, _entered(analysis, node, manager))
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            _function(analysis, node)
-        case ast.ClassDef():
-            _class(analysis, node)
-        case ast.Return(value=value) if value is not None:
-            _returned(analysis, node, analysis.of(value))
-        case ast.Import(names=names):
-            for alias in names:
-                path = alias.name if alias.asname else alias.name.partition(".")[0]
-                analysis.put(analysis.bound(alias), frozenset({Library(path)}))
-        case ast.ImportFrom(module=module, names=names, level=level):
-            for alias in names:
-                known = module is not None and not level
-                analysis.put(
-                    analysis.bound(alias),
-                    frozenset({Library(f"{module}.{alias.name}")}) if known else UNKNOWNS,
-                )
+            _assign(analysis, target, _entered(analysis, manager))
+        case ast.Import() | ast.ImportFrom():
+            _imported(analysis, node)
         case ast.match_case():
             _matched(analysis, node)
+        case ast.ExceptHandler():
+            analysis.put(analysis.bound(node), UNKNOWNS)
         case _:
-            _bind_others(analysis, node)
+            if type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
+                analysis.put(analysis.bound(node), UNKNOWNS)
 
 
-def _bind_others(analysis: Analysis, node: ast.AST) -> None:
-    if isinstance(node, ast.ExceptHandler) or type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
-        analysis.put(analysis.bound(node), UNKNOWNS)
+def _imported(analysis: Analysis, node: ast.Import | ast.ImportFrom) -> None:
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            path = alias.name if alias.asname else alias.name.partition(".")[0]
+        else:
+            path = f"{node.module}.{alias.name}" if node.module is not None and not node.level else ""
+        analysis.put(analysis.bound(alias), frozenset({Library(path)}) if path else UNKNOWNS)
 
 
 def _declared(analysis: Analysis, value: ast.expr) -> Values:
@@ -90,7 +108,7 @@ def _assign(analysis: Analysis, target: ast.expr, values: Values) -> None:
             analysis.put(analysis.bound(target), values)
             _class_attribute(analysis, target, values)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
-            _unpack(analysis, target, targets, values)
+            _unpack(analysis, targets, values)
         case ast.Starred(value=inner):
             _assign(analysis, inner, values)
         case ast.Attribute(value=owner, attr=name):
@@ -109,7 +127,7 @@ def _class_attribute(analysis: Analysis, target: ast.Name, values: Values) -> No
         return
     for around in analysis.script.ancestors(target):
         if isinstance(around, ast.ClassDef):
-            analysis.put(analysis.cell_of(analysis.define_class(around), target.id), values)
+            analysis.put(analysis.define_class(around).attribute(target.id), values)
             return
 
 
@@ -127,7 +145,7 @@ def _store(analysis: Analysis, owner: Shape, index: ast.expr, values: Values) ->
             analysis.escape(values)
 
 
-def _unpack(analysis: Analysis, target: ast.expr, targets: list[ast.expr], values: Values) -> None:
+def _unpack(analysis: Analysis, targets: list[ast.expr], values: Values) -> None:
     starred = [position for position, one in enumerate(targets) if isinstance(one, ast.Starred)]
     for shape in values:
         fixed = isinstance(shape, Seq) and len(shape.items) == len(targets) and not starred
@@ -148,11 +166,9 @@ def _augment(analysis: Analysis, node: ast.AugAssign) -> None:
     match node.target:
         case ast.Name(id=name) as target:
             places = analysis.script.bindings(name, analysis.script.scope(target))
-            held = frozenset().union(*[analysis.bound(one.node).shapes for one in places])
+            held = joined([analysis.bound(one.node).shapes for one in places])
         case ast.Attribute(value=owner, attr=name):
-            held = frozenset().union(
-                *[analysis.attribute(one, name) or NOTHING for one in analysis.of(owner)]
-            )
+            held = joined([analysis.attribute(one, name) or NOTHING for one in analysis.of(owner)])
         case ast.Subscript(value=owner, slice=index):
             held = analysis.item(analysis.of(owner), index)
         case _:
@@ -198,16 +214,14 @@ def _streamed(analysis: Analysis, values: Values) -> Values:
             case Instance(of=one):
                 made = analysis.called(analysis.attribute(shape, "__aiter__"), Arguments(call=one.node))
                 streams = [each for each in made if isinstance(each, Stream)]
-                found |= (
-                    frozenset().union(*[each.element.shapes for each in streams]) if streams else UNKNOWNS
-                )
+                found |= joined([each.element.shapes for each in streams]) if streams else UNKNOWNS
                 found |= UNKNOWNS if len(streams) < len(made) else NOTHING
             case _:
                 found |= UNKNOWNS if shape is UNKNOWN else NOTHING
     return frozenset(found)
 
 
-def _entered(analysis: Analysis, node: ast.AST, manager: ast.expr) -> Values:
+def _entered(analysis: Analysis, manager: ast.expr) -> Values:
     """What `with ... as name` binds."""
     found: set[Shape] = set()
     for shape in analysis.of(manager):
@@ -249,7 +263,7 @@ def _member(analysis: Analysis, owner: Class, function: Function, values: Values
     """A method: it gets its object, and where Python calls it by itself, anything beside."""
     node = function.node
     assert not isinstance(node, ast.Lambda)
-    analysis.put(analysis.cell_of(owner, node.name), values)
+    analysis.put(owner.attribute(node.name), values)
     if owner.instance is None:
         analysis.escape(frozenset({function}))
         return
@@ -267,13 +281,14 @@ def _member(analysis: Analysis, owner: Class, function: Function, values: Values
 def _class(analysis: Analysis, node: ast.ClassDef) -> None:
     made: Values = frozenset({analysis.define_class(node)})
     for decorator in node.decorator_list:
-        if named(decorator.func if isinstance(decorator, ast.Call) else decorator) not in {
-            "dataclass",
-            "total_ordering",
-        }:
+        if _word(decorator) not in {"dataclass", "total_ordering"}:
             analysis.escape(made)
             made = UNKNOWNS
     analysis.put(analysis.bound(node), made)
+
+
+def _word(decorator: ast.expr) -> str:
+    return named(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
 def _returned(analysis: Analysis, node: ast.AST, values: Values) -> None:

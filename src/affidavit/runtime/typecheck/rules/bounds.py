@@ -19,7 +19,11 @@ _HOPS: Final = 8
 def exceeded(case: Case, call: ast.Call) -> Iterator[Diagnostic]:
     """Every literal argument of a call that its schema forbids by size."""
     target = case.resolver.resolve(call.func)
-    path = _path(case, call.func) if isinstance(target, Callable) and target.root == "df" and case.schemas else ""
+    path = (
+        _path(case, call.func)
+        if isinstance(target, Callable) and target.root == "df" and case.schemas
+        else ""
+    )
     if path not in case.schemas or not isinstance(target, Callable):
         return
     names = [one.arg for one in target.definitions[0].args.args[1:]]

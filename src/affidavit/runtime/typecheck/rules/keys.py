@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator, Sequence
 
 from affidavit.runtime.typecheck.flow import Analysis
@@ -92,12 +91,16 @@ def _judged(
             yield from _attribute(case, analysis, analysis.of(owner), node)
         case ast.Call():
             for shape in analysis.of(node):
-                for key in shape.keys if isinstance(shape, Getter) else ():
-                    applied = frozenset(shape.applied.shapes) if isinstance(shape, Getter) else frozenset()
-                    if isinstance(key.value, str) and not may_exist(case, key.value):
-                        yield from _key(case, analysis, applied, key)
+                if isinstance(shape, Getter):
+                    yield from _getter(case, analysis, shape)
         case _:
             pass
+
+
+def _getter(case: Case, analysis: Analysis, getter: Getter) -> Iterator[Diagnostic]:
+    for key in getter.keys:
+        if isinstance(key.value, str) and not may_exist(case, key.value):
+            yield from _key(case, analysis, frozenset(getter.applied.shapes), key)
 
 
 def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) -> Iterator[Diagnostic]:
@@ -135,16 +138,14 @@ def _is_closed(case: Case, rows: Sequence[Record]) -> bool:
     return all(case.catalogue.is_closed(name) for row in rows for name, _ in row.rows)
 
 
-def _is_certain(case: Case, node: ast.AST) -> bool:
+def _is_certain(case: Case, node: ast.expr) -> bool:
     """Whether a read is not one for another kind of row: under no condition, and behind none that may leave before."""
-    inner = node
     for around in case.script.ancestors(node):
         if isinstance(around, _CONDITIONS):
             return False
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            before = itertools.takewhile(lambda statement: statement is not inner, around.body)
+            before = [statement for statement in around.body if statement.lineno < node.lineno]
             return not any(isinstance(one, _LEAVING) for statement in before for one in ast.walk(statement))
-        inner = around
     return True
 
 

@@ -24,8 +24,8 @@ _HARMLESS: Final = frozenset({
 def meant(case: Case, node: ast.Attribute, module: str) -> str | None:
     """What a wrong member of a module stands for (`json.dump5`), or None where it is not certainly wrong.
 
-    The type checker's word is not enough: it knows the library from declarations, so the module itself is asked. A wrong
-    word that resembles none may be one of another version.
+    The type checker's word is not enough: it knows the library from declarations, so the module itself is asked. A
+    wrong word that resembles none may be one of another version.
     """
     if node.attr in case.stores.attributes or case.is_probed(node.attr) or not isinstance(node.ctx, ast.Load):
         return None

@@ -184,7 +184,9 @@ def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
         return None
     if any(one.how != "needs" for one in case.script.bindings_everywhere(node.id)):
         suggestion = f"self.{node.id}" if _is_of_class(case, node) else None
-        return _Proof(message=f"`{node.id}` is not defined here: another scope binds it", suggestion=suggestion)
+        return _Proof(
+            message=f"`{node.id}` is not defined here: another scope binds it", suggestion=suggestion
+        )
     visible = [name for name in case.script.visible(case.script.scope(node)) if name != node.id]
     meant = suggest.name(node.id, [*visible, *sorted(case.given)], case.catalogue)
     return _Proof(message=f"`{node.id}` is not defined", suggestion=meant)
@@ -192,7 +194,9 @@ def _name(case: Case, _: Finding, node: Node) -> _Proof | None:
 
 def _is_of_class(case: Case, node: ast.Name) -> bool:
     """Whether the class around a method binds the name."""
-    return any(around.kind == "class" and node.id in around.bound for around in case.script.scope(node).chain())
+    return any(
+        around.kind == "class" and node.id in around.bound for around in case.script.scope(node).chain()
+    )
 
 
 def _evaluated(case: Case, node: ast.AST) -> bool:
@@ -360,7 +364,9 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
 def _member(case: Case, finding: Finding, _: Node) -> _Proof | None:
     """`from json import dump5`."""
     found = re.match(r"Module `([\w.]+)` has no member `(\w+)`", finding.message)
-    for node in case.script.nodes if found is not None else ():
+    if found is None:
+        return None
+    for node in case.script.nodes:
         if isinstance(node, ast.alias) and (node.lineno, node.name) == (finding.line, found[2]):
             near = modules.meant_import(case, node, found[1])
             return _Proof(suggestion=near) if near else None

@@ -89,10 +89,10 @@ class Stores:
         self.attributes: set[str] = set()
         self.asked: set[str] = set()
         self.words: set[str] = set()
-        self.computed = False
         self._script = script
         self._merges = False
         self._displays: list[tuple[str, ast.expr | None]] = []
+        self.computed = bool(script.mentions("setitem"))
         for node in script.nodes:
             self._note(node)
         if self._merges:
@@ -108,12 +108,6 @@ class Stores:
             case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=attribute, value=owner):
                 if not self._is_own_instance(owner):
                     self.attributes.add(attribute)
-            case ast.Call(
-                func=ast.Attribute(attr="setitem") | ast.Name(id="setitem"), args=[owner, index, value]
-            ):
-                if isinstance(index, ast.Constant):
-                    self._store(str(index.value), value)
-                self.computed = True
             case ast.Call(func=ast.Attribute(attr=method)):
                 self._called(node, method)
             case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn(), *_]):
@@ -122,9 +116,7 @@ class Stores:
                 self._displays += _entries(node)
             case ast.BinOp(op=ast.BitOr()) | ast.AugAssign(op=ast.BitOr()):
                 self._merges = self.computed = True
-            case ast.keyword(arg=str(word)):
-                self.words.add(word)
-            case ast.Constant(value=str(word)):
+            case ast.Constant(value=str(word)) | ast.keyword(arg=str(word)):
                 self._word(node, word)
             case _:
                 pass
@@ -136,7 +128,7 @@ class Stores:
         scope = self._script.scope(owner)
         return scope.kind == "function" and scope.parent is not None and scope.parent.kind == "class"
 
-    def _word(self, node: ast.Constant, word: str) -> None:
+    def _word(self, node: ast.Constant | ast.keyword, word: str) -> None:
         around = self._script.parent(node)
         if not (isinstance(around, ast.Subscript) and around.slice is node):
             self.words.add(word)
@@ -165,6 +157,7 @@ class Stores:
         key = first.value if isinstance(first, ast.Constant) else None
         if method in _TAKING and isinstance(key, str):
             self.asked.add(key)
+        self.computed = self.computed or method == "setitem"
         if method not in _MERGING:
             return
         self._merges = True

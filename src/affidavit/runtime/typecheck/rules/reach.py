@@ -1,13 +1,14 @@
 """Whether an error would end the script: not where the code never runs, nor where something catches it.
 
-Every question here is answered for the script's benefit: an error counts as caught when it may be. An error in a function
-is met where the function is called, so that is where handlers are looked for, too.
+Every question here is answered for the script's benefit: an error counts as caught when it may be. An error in a
+function is met where the function is called, so that is where handlers are looked for, too.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -22,16 +23,17 @@ _STARTED_BY_ITSELF: Final = frozenset({"main", "run", "solve"})
 _EXITS: Final = frozenset({"exit", "quit", "_exit"})
 # fmt: off
 _EAGER: Final = frozenset({
-    "sum", "list", "sorted", "set", "tuple", "max", "min", "dict", "frozenset", "any", "all", "join", "Counter", "reduce",
-    "sort", "extend", "update", "nlargest", "nsmallest", "print", "len", "next", "mean", "median", "fmean", "dumps",
+    "sum", "list", "sorted", "set", "tuple", "max", "min", "dict", "frozenset", "any", "all", "join", "Counter",
+    "reduce", "sort", "extend", "update", "nlargest", "nsmallest", "print", "len", "next", "mean", "median",
+    "fmean", "dumps",
 })
 _HARMLESS: Final = frozenset({
-    "staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property", "wraps", "dataclass", "override",
-    "total_ordering", "abstractmethod", "overload",
+    "staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property", "wraps", "dataclass",
+    "override", "total_ordering", "abstractmethod", "overload",
 })
 _ELSEWHERE: Final = frozenset({
-    "return_exceptions", "ExitStack", "AsyncExitStack", "contextmanager", "asynccontextmanager", "exception", "__exit__",
-    "__aexit__", "add_done_callback", "set_exception_handler", "suppress",
+    "return_exceptions", "ExitStack", "AsyncExitStack", "contextmanager", "asynccontextmanager", "exception",
+    "__exit__", "__aexit__", "add_done_callback", "set_exception_handler", "suppress",
 })
 # fmt: on
 
@@ -88,10 +90,15 @@ class _Guard:
         return self._somewhere is True
 
     def _is_caught(self, around: ast.AST, inner: ast.AST) -> bool:
-        match around if self._fitting else None:
-            case ast.Try() | ast.TryStar():
-                tried = inner in around.body and any(self._fits(one.type) for one in around.handlers)
-                return tried or any(_leaves(statement) for statement in around.finalbody)
+        if not self._fitting:
+            return False
+        match around:
+            case (
+                ast.Try(body=body, handlers=handlers, finalbody=final)
+                | ast.TryStar(body=body, handlers=handlers, finalbody=final)
+            ):
+                tried = inner in body and any(self._fits(one.type) for one in handlers)
+                return tried or any(_leaves(statement) for statement in final)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 return inner in body and any(self._may_suppress(item.context_expr) for item in items)
             case ast.Call(keywords=keywords):
@@ -217,22 +224,27 @@ def _word(node: ast.AST) -> str | None:
 def _never(around: ast.AST, inner: ast.AST) -> bool:
     """Whether `around` never evaluates its part `inner`."""
     match around:
-        case ast.If(test=test, body=body, orelse=orelse):
-            if inner is not test and _is_static(test, truth=inner not in body):
-                return True
-            return _is_behind_end(body, inner) or _is_behind_end(orelse, inner)
-        case ast.IfExp(test=test, body=body):
-            return inner is not test and _is_static(test, truth=inner is not body)
-        case ast.While(test=test, body=body):
-            return (inner in body and _is_static(test, truth=False)) or _is_behind_end(body, inner)
+        case ast.If(test=test, body=first) if inner is not test:
+            skipped = _is_static(test, truth=inner not in first)
+        case ast.IfExp(test=test, body=chosen) if inner is not test:
+            skipped = _is_static(test, truth=inner is not chosen)
+        case ast.While(test=test, body=first) if inner in first:
+            skipped = _is_static(test, truth=False)
+        case ast.For(iter=iterated, body=first) if inner in first:
+            skipped = _is_empty(iterated)
         case ast.BoolOp(op=operator, values=values):
-            before = values[: values.index(inner)] if isinstance(inner, ast.expr) else []
-            return any(_is_static(one, truth=isinstance(operator, ast.Or)) for one in before)
-        case ast.For(iter=iterated, body=body) if inner in body:
-            return _is_empty(iterated) or _is_behind_end(body, inner)
+            before = itertools.takewhile(lambda value: value is not inner, values)
+            skipped = any(_is_static(one, truth=isinstance(operator, ast.Or)) for one in before)
         case _:
-            body: list[ast.AST] = getattr(around, "body", [])
-            return isinstance(body, list) and _is_behind_end(body, inner)
+            skipped = False
+    return skipped or any(_is_behind_end(block, inner) for block in _blocks(around))
+
+
+def _blocks(node: ast.AST) -> Iterator[Sequence[ast.AST]]:
+    for name in ("body", "orelse", "finalbody"):
+        block: Sequence[ast.AST] | ast.AST = getattr(node, name, ())
+        if not isinstance(block, ast.AST):
+            yield block
 
 
 def _is_static(test: ast.expr, *, truth: bool) -> bool:

@@ -30,7 +30,9 @@ def close(word: str, candidates: Iterable[str]) -> str | None:
     near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=cutoff)
     if near:
         return folded[near[0]]
-    inside = [one for one in known if len(word) > 2 and (_holds(one, word) or (len(one) > 2 and _holds(word, one)))]
+    inside = [
+        one for one in known if len(word) > 2 and (_holds(one, word) or (len(one) > 2 and _holds(word, one)))
+    ]
     return inside[0] if len(inside) == 1 else None
 
 
