@@ -114,7 +114,10 @@ def _ids(argument: str, value: object) -> list[str]:
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
         raise refused(f"`{argument}` is not a list", f"$.{argument}")
     given = cast(Sequence[object], value)
-    return sorted({text(f"{argument}[{at}]", one) for at, one in enumerate(given)})
+    for at, one in enumerate(given):
+        if type(one) is not str:
+            text(f"{argument}[{at}]", one)
+    return sorted(set(cast(Sequence[str], given)))
 
 
 def refused(problem: str, path: str, *, hint: str = "`describe` shows what it takes") -> UsageError:

@@ -6,9 +6,9 @@ the edges out of each block.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from affidavit.facts.graph.model import Graph
@@ -185,20 +185,26 @@ def _back(came: Mapping[int, int], block: int) -> list[int]:
 
 def _descend(successors: Adjacency, path: list[int], distance: Sequence[int], steps: int) -> list[int]:
     """The path, prolonged by its last block's first way to a goal that is `steps` away."""
+    block = path[-1]
     for nearer in range(steps - 1, -1, -1):
-        path.append(next(after for after in successors[path[-1]] if distance[after] == nearer))
+        for after in successors[block]:
+            if distance[after] == nearer:
+                path.append(after)
+                block = after
+                break
     return path
 
 
 def witness(left: Ways, path: Sequence[int]) -> tuple[int, ...]:
     """The edges between the blocks of a path: of parallel ones the first that is not avoided."""
-    graph = left.graph
-    return tuple(
-        next(
-            edge for edge in graph.outgoing[block] if graph.targets[edge] == after and edge not in left.edges
-        )
-        for block, after in itertools.pairwise(path)
-    )
+    outgoing, targets, gone = left.graph.outgoing, left.graph.targets, left.edges
+    edges: list[int] = []
+    for block, after in pairwise(path):
+        for edge in outgoing[block]:
+            if targets[edge] == after and edge not in gone:
+                edges.append(edge)
+                break
+    return tuple(edges)
 
 
 def frontier(left: Ways, starts: Collection[int], *, backward: bool = False) -> Frontier:
