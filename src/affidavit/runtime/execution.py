@@ -193,7 +193,7 @@ class Execution:
         )
         if desk.answer is not None:
             run = replace(run, answer=self._keep_answer(run, desk.answer))
-        return self._settle(run, error=ended.error, asides=desk.asides)
+        return self._settle(run, error=ended.error, asides=desk.asides, timers=outcome.timers)
 
     def _keep_answer(self, run: Run, answer: Answer) -> dict[str, JsonValue]:
         """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
@@ -216,6 +216,7 @@ class Execution:
         *,
         error: Mapping[str, JsonValue] | None = None,
         asides: Asides | None = None,
+        timers: Sequence[int] = (),
     ) -> Run:
         run = replace(run, error=error)
         body = orjson.dumps(run.value)
@@ -235,6 +236,8 @@ class Execution:
             asides is not None and (kept := asides.as_json()) != []
         ):  # null says that they were too many to keep
             data["asides"] = kept
+        if timers:
+            data["timers"] = list(timers)
         self.store.append(settlement(self.session, run.run_id, data, self.now()))
         return run
 

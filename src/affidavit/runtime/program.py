@@ -10,6 +10,7 @@ from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 
 __all__ = [
+    "MAX_TIMERS",
     "RESULTS",
     "CallFailed",
     "CallHandler",
@@ -66,6 +67,10 @@ RESULTS: Final = "results"
 """The path of the call that fetches what a row of `results` holds: the session answers it, and it is no operation."""
 
 
+MAX_TIMERS: Final = 50_000
+"""So many decisions between timers and calls an engine writes down; a run with more cannot be replayed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreambleEntry:
     """Code that runs before the script, in the script's globals, with line numbers of its own."""
@@ -103,6 +108,8 @@ class Program:
         limits: bounds of this run.
         preamble: run before the script, in this order. An entry that fails is skipped, and a note says so.
         results: rows of the global `results`, newest first; None where the script does not mention it.
+        timers: in a replay, which of timers and calls the script went on with (see `RunOutcome`), and sleeping takes no
+            time; else None.
     """
 
     source: str
@@ -113,6 +120,7 @@ class Program:
     limits: Limits = field(default_factory=Limits)
     preamble: tuple[PreambleEntry, ...] = ()
     results: tuple[Earlier, ...] | None = None
+    timers: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +187,9 @@ class RunOutcome:
     `value` is encoded JSON bytes of the script's value, or None where it has none (`has_value` false: nothing was
     returned). `stdout` is what was printed, both streams in order, cut at the limit with `stdout_cut` telling how many
     characters were dropped. `notes` are conversions that were made (`tuple at $ became a list`).
+
+    `timers` tells, in order, which of a timer and the end of a call the script went on with where both were pending: -1
+    for the timer and 1 for the call; in a script that did not wait meanwhile, other numbers that its engine knows.
     """
 
     reason: Reason
@@ -189,4 +200,5 @@ class RunOutcome:
     error: ScriptError | None = None
     notes: tuple[str, ...] = ()
     unawaited: tuple[tuple[str, int], ...] = ()
+    timers: tuple[int, ...] = ()
     cpu_seconds: float = 0.0

@@ -126,6 +126,11 @@ def _producer(reader: Reader) -> None:
         raise reader.refuse("a name and a version")
 
 
+def _decision(reader: Reader) -> None:
+    if type(reader.json) is not int:
+        raise reader.refuse("a whole number")
+
+
 def _revision(reader: Reader) -> None:
     unknowns.from_json(reader.json)
 
@@ -158,9 +163,13 @@ KINDS: Final[Mapping[str, Kind]] = {
     "session-opened": Kind(data={"version": _text}),
     "mount-added": Kind(
         evidence=None,
+        blobs=("contents",),
         data={
             "name": _text, "kind": _text, "uri": _text, "path": _or_null(_text), "artifact": _or_null(_digest),
             "format": _or_null(_text), "signature": _text, "limitations": _list(_limitation),
+            "place?": _choice("db", "tool"), "folder?": _or_null(_text), "options?": _object(),
+            "contents?": _or_null(_blob), "summary?": _or_null(_text), "project?": _flag,
+            "snapshot?": _or_null(_object(identity=_text, basis=_text)),
         },
     ),
     "mount-removed": Kind(data={"name": _text}),
@@ -213,7 +222,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "value_blob?": _blob, "type?": _or_null(_object(annotation=_text, declarations=_texts)),
             "answer?": _or_null(_object()), "error?": _or_null(_error), "stdout?": _text, "stdout_cut?": _count,
             "check?": _text, "check_reason?": _text, "diagnostics?": _list(_object()), "notes?": _texts,
-            "asides?": _or_null(_list(_aside)),
+            "asides?": _or_null(_list(_aside)), "timers?": _list(_decision),
         },
     ),
     "unknown-revised": Kind(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 __all__ = ["Literal", "literals"]
@@ -46,14 +47,14 @@ class Literal:
         return f"{self.line}:{self.column} {text}"
 
 
-def literals(source: str) -> Iterator[Literal]:
-    """Every literal of a script that could be a parameter, in order."""
+def literals(source: str) -> list[Literal]:
+    """Every literal of a script that could be a parameter, in order; one that holds others comes before them."""
     tree = ast.parse(source)
-    lines = source.encode("utf-8", "surrogatepass").splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
+    text = source.encode("utf-8", "surrogatepass")
+    lines = text.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
     names = _names(tree)
+    found: list[Literal] = []
     for node in _values(tree):
         value = _literal(node)
         if value is _MISSING:
@@ -61,15 +62,18 @@ def literals(source: str) -> Iterator[Literal]:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         before = lines[node.lineno - 1][: node.col_offset]
-        yield Literal(
-            value=value,
-            names=frozenset(names.get(id(node), ())),
-            start=start,
-            end=end,
-            line=node.lineno,
-            column=len(before.decode("utf-8", "surrogatepass")) + 1,
-            text=b"".join(lines)[start:end].decode("utf-8", "surrogatepass"),
+        found.append(
+            Literal(
+                value=value,
+                names=frozenset(names.get(id(node), ())),
+                start=start,
+                end=end,
+                line=node.lineno,
+                column=len(before.decode("utf-8", "surrogatepass")) + 1,
+                text=text[start:end].decode("utf-8", "surrogatepass"),
+            )
         )
+    return sorted(found, key=lambda literal: (literal.start, -literal.end))
 
 
 def _values(tree: ast.AST) -> Iterator[ast.expr]:

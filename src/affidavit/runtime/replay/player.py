@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ __all__ = ["DivergedError", "Divergence", "Player"]
 
 What: TypeAlias = Literal["call", "arguments", "order", "missing", "session", "status", "error", "value"]
 
-_TIMED: Final = re.compile(r"sleep|timeout|wait_for|call_later|call_at|Timer")
 _LEAST_PATIENCE: Final = 1.0
 
 
@@ -69,8 +67,6 @@ class Player:
     """Serves one replay.
 
     Calls are matched by site and iteration, and their ends are told in the order in which the run was told of them.
-    Where the script uses timers, no end is told sooner after the one before than it was then: which of a timer and an
-    end comes first is the same again, unless it was a matter of milliseconds.
     """
 
     def __init__(self, recording: Recording, store: Store) -> None:
@@ -88,9 +84,6 @@ class Player:
         self._asides = 0
         self._dispatched = 0
         self._progress = 0
-        self._told_at: float | None = None
-        texts = [recording.program.source, *(entry.code for entry in recording.program.preamble)]
-        self._paced = any(map(_TIMED.search, texts))
 
     @property
     def calls(self) -> int:
@@ -104,8 +97,6 @@ class Player:
             DivergedError: the run made no such call there.
             VerificationError: what was recorded does not hold any more.
         """
-        if self._told_at is None:
-            self._told_at = _now()
         self._progress += 1
         if call.path == RESULTS:
             return await self._recording.results.serve(call.arguments)
@@ -202,9 +193,6 @@ class Player:
         if place != self._next:
             turn = self._waiting[place] = asyncio.get_running_loop().create_future()
             await self._patiently(turn, call)
-        if self._paced:
-            await asyncio.sleep(self._gap(place) - (_now() - (self._told_at or 0.0)))
-        self._told_at = _now()
         self._progress += 1
         self._next = place + 1
         following = self._waiting.pop(self._next, None)
@@ -219,8 +207,8 @@ class Player:
         """
         while not turn.done():
             seen, due = self._progress, self._next
-            longest = self._recording.program.limits.cpu_seconds + (self._gap(due) if self._paced else 0.0)
-            await asyncio.wait({turn}, timeout=max(_LEAST_PATIENCE, longest))
+            longest = max(_LEAST_PATIENCE, self._recording.program.limits.cpu_seconds)
+            await asyncio.wait({turn}, timeout=longest)
             if not turn.done() and seen == self._progress:
                 path, line, _, iteration = self._ends[due].site
                 message = (
@@ -228,15 +216,6 @@ class Player:
                     f" df.{path} on line {line} (iteration {iteration})"
                 )
                 raise self._diverged("order", message, call, recorded={"operation": path, "line": line})
-
-    def _gap(self, place: int) -> float:
-        """Seconds between an end and the one before it, or the start of the run."""
-        before = self._ends[place - 1].at if place else self._recording.program.clock
-        return self._ends[place].at - before
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _answered_by_session(tree: Mapping[str, JsonValue]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from affidavit.runtime.memory.preamble import KINDS, digest_of, entries_of
 from affidavit.runtime.memory.result_types import mentions
 from affidavit.runtime.memory.results import Results
 from affidavit.runtime.program import (
+    MAX_TIMERS,
     RESULTS,
     CallFailed,
     CallResult,
@@ -177,6 +178,9 @@ def read_recording(store: Store, run_id: str) -> Recording:
         _impossible(view, "was recorded by a version that did not keep what a replay needs")
     if asides is None:
         _impossible(view, "asked the session too often for every reply to be kept")
+    timers = cast("list[int]", view.settled.get("timers", []))
+    if len(timers) > MAX_TIMERS:
+        _impossible(view, "used more timers than were written down")
     source, inputs = source_of(events), cast("dict[str, JsonValue]", requested["inputs"])
     preamble = _preamble(store, session, until, cast("str | None", started.get("preamble")))
     results = Results(store, session, until=until)
@@ -190,6 +194,7 @@ def read_recording(store: Store, run_id: str) -> Recording:
         limits=Limits(**cast("dict[str, Any]", requested.get("limits", {}))),
         preamble=preamble,
         results=tuple(row.earlier() for row in results.rows()) if named else None,
+        timers=tuple(timers),
     )
     return Recording(
         view=view,

@@ -135,7 +135,7 @@ def derive(
         if name not in vary:
             _refuse(f"{name} has a value that it was and none that it becomes", "vary it as well", ())
     given, parameters = dict(inputs), list[Mapping[str, JsonValue]]()
-    places = list(literals(source))
+    places = literals(source)
     found: dict[str, Literal] = {}
     for name, value in vary.items():
         own = known.get(name, name)

@@ -25,6 +25,7 @@ _HEADER: dict[str, Any] = {
     "has_value": True,
     "notes": [],
     "unawaited": [],
+    "timers": [],
 }
 _ERROR: dict[str, Any] = {
     "code": "script-error",
@@ -128,6 +129,8 @@ def test_bad_calls(body: bytes) -> None:
         _end(_HEADER | {"notes": [1]}),
         _end(_HEADER | {"unawaited": [["secret", 1]]}),
         _end(_HEADER | {"unawaited": [["ok", -1]]}),
+        _end(_HEADER | {"timers": [1, "1"]}),
+        _end(_HEADER | {"timers": [1 << 60]}),
         _end(_HEADER | {"error": {}}),
         _end(_HEADER | {"error": _ERROR | {"line": True}}),
         _end(_HEADER | {"error": _ERROR | {"details": []}}),

@@ -126,6 +126,8 @@ class Conversation:
             header["results"] = [[row.number, row.run_id, row.kind, row.size] for row in program.results]
             self._paths |= {RESULTS}
             self._free |= {RESULTS}
+        if program.timers is not None:
+            header["timers"] = program.timers
         parts = [json.dumps(header).encode(), orjson.dumps(program.tree), orjson.dumps(program.inputs)]
         self._post(PROGRAM, SECTIONS.pack(*map(len, parts)) + b"".join(parts))
         self._flush()
@@ -333,6 +335,7 @@ class Conversation:
                 error=end.error,
                 notes=end.notes,
                 unawaited=end.unawaited,
+                timers=end.timers,
                 cpu_seconds=cpu,
             )
         reason, error = self._account(end, ending, cpu)

@@ -23,8 +23,9 @@ _DEPTH: Final = 110  # values are bounded to 100 levels; a call or a header puts
 _TEXT: Final = 32_000
 _HEADER_BYTES: Final = 1 << 20
 _LINES: Final = 1 << 31
+_PASSES: Final = 1 << 53
 _REASONS: Final[frozenset[str]] = frozenset({"finished", "error", "exit", "memory", "output"})
-_HEADER: Final = frozenset({"reason", "error", "has_value", "notes", "unawaited"})
+_HEADER: Final = frozenset({"reason", "error", "has_value", "notes", "unawaited", "timers"})
 _ERROR: Final = frozenset({"code", "type", "message", "line", "column", "traceback", "hint", "details"})
 
 
@@ -42,6 +43,7 @@ class Done:
     value: bytes | None
     notes: tuple[str, ...]
     unawaited: tuple[tuple[str, int], ...]
+    timers: tuple[int, ...]
 
 
 def read_call(body: bytes | bytearray) -> tuple[int, ScriptCall]:
@@ -80,6 +82,7 @@ def read_done(body: bytes | bytearray, paths: frozenset[str]) -> Done:
         value=orjson.dumps(_json(body[split:])) if has_value else None,
         notes=tuple(_text(note) for note in _list(header["notes"])),
         unawaited=tuple(_unawaited(item, paths) for item in _list(header["unawaited"])),
+        timers=tuple(_pass(item) for item in _list(header["timers"])),
     )
 
 
@@ -158,6 +161,11 @@ def _text(value: Any) -> str:
 
 def _place(value: Any) -> int | None:
     _require(value is None or (type(value) is int and 0 <= value < _LINES), "a line out of range")
+    return value
+
+
+def _pass(value: Any) -> int:
+    _require(type(value) is int and abs(value) < _PASSES, "a pass out of range")
     return value
 
 

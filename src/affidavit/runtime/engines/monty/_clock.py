@@ -32,6 +32,11 @@ class Clock:
         self._ticks = 0
         self._readings = 0
 
+    @property
+    def nanoseconds(self) -> int:
+        """The moment, nanoseconds since the epoch, without counting as a reading."""
+        return self._now
+
     def after(self, seconds: float) -> int:
         """The moment that comes some seconds from now, for `move`."""
         return self._now + nanoseconds(seconds)

@@ -26,6 +26,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.monty._clock import Clock, nanoseconds
 from affidavit.runtime.engines.monty._results import read_refusal
 from affidavit.runtime.engines.monty._rewrite import Place
+from affidavit.runtime.engines.monty._timers import Timers
 from affidavit.runtime.program import (
     CallFailed,
     CallHandler,
@@ -109,6 +110,12 @@ class Drive:
         self._ambiguous: set[str] = set()
         self._waiting: dict[int, asyncio.Task[_Ended]] = {}
         self._ended: asyncio.Queue[int] = asyncio.Queue()
+        self._timers = Timers(self._clock, program.timers)
+
+    @property
+    def timers(self) -> tuple[int, ...]:
+        """Which of timers and calls the script went on with (see `RunOutcome`)."""
+        return tuple(self._timers.taken)
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """What the prelude finds under names that it does not define."""
@@ -164,11 +171,12 @@ class Drive:
         concurrent = name in ("_affidavit_call", "asyncio.sleep") and not snapshot.allow_eager_await
         if not concurrent:
             return await snapshot.resume_auto()
-        work = self._made(*snapshot.args) if name == "_affidavit_call" else self._slept(*snapshot.args)
         call_id = snapshot.call_id
-        task = self._spawn(work)
-        self._waiting[call_id] = task
-        task.add_done_callback(lambda _: self._ended.put_nowait(call_id))
+        if name == "asyncio.sleep":
+            self._timers.add(call_id, *snapshot.args)
+        else:
+            task = self._waiting[call_id] = self._spawn(self._made(*snapshot.args))
+            task.add_done_callback(lambda _: self._ended.put_nowait(call_id))
         return await snapshot.resume({"future": ...})
 
     async def _answer(self, snapshot: AsyncFunctionSnapshot) -> AsyncSnapshot:
@@ -180,6 +188,9 @@ class Drive:
 
         One at a time, and the clock moves only then: what the script does follows from the order alone.
         """
+        timer = await self._timers.next(self._waiting.values(), lambda: not self._ended.empty())
+        if timer is not None:
+            return await snapshot.resume({timer.call_id: {"return_value": timer.result}})
         call_id = await self._ended.get()
         end, moment = await self._waiting.pop(call_id)
         self._clock.move(moment)
@@ -330,14 +341,10 @@ class Drive:
                 return NOT_HANDLED
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        _, moment = await self._slept(seconds)
+        moment = self._clock.after(seconds)
+        await asyncio.sleep(0 if self._timers.replays else seconds)
         self._clock.move(moment)
         return result
-
-    async def _slept(self, seconds: float, result: Any = None) -> _Ended:
-        moment = self._clock.after(seconds)
-        await asyncio.sleep(seconds)
-        return {"return_value": result}, moment
 
 
 async def _settled(work: Coroutine[Any, Any, Any]) -> ExternalReturnValue | ExternalException:

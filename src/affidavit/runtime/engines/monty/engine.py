@@ -203,6 +203,7 @@ class _Run:
                 stdout=self._drive.output.text,
                 stdout_cut=self._drive.output.cut,
                 unawaited=pending,
+                timers=self._drive.timers,
                 cpu_seconds=seconds,
             )
         try:
@@ -220,6 +221,7 @@ class _Run:
             stdout_cut=self._drive.output.cut,
             notes=tuple(notes),
             unawaited=pending,
+            timers=self._drive.timers,
             cpu_seconds=seconds,
         )
 
@@ -244,6 +246,7 @@ class _Run:
             stdout=self._drive.output.text,
             stdout_cut=self._drive.output.cut,
             unawaited=pending,
+            timers=self._drive.timers,
             cpu_seconds=self._program.limits.cpu_seconds if seconds is None else seconds,
         )
 

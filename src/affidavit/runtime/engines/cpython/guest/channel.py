@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import math
 import os
 import select
 import selectors
@@ -20,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
+from affidavit.runtime.engines.cpython.guest.clock import Timing
 from affidavit.runtime.engines.cpython.wire import LENGTH, RETURNED, SETTLED
 
 __all__ = ["Channel", "Loop", "Policy", "Settled"]
@@ -49,11 +51,6 @@ class Channel:
         self._answers: deque[tuple[int, Settled]] = deque()
         self._next = 0
         self.idle_passes = 0
-
-    @property
-    def queued(self) -> bool:
-        """Whether answers are here that were not handed over."""
-        return bool(self._answers)
 
     def number(self) -> int:
         """The next call's id, from 1, in the order of sending."""
@@ -166,32 +163,36 @@ class Channel:
 
 
 class _Selector(selectors.PollSelector):
-    """Waits for the host as well as for what the event loop registered."""
+    """Waits for the host as well as for what the event loop registered.
 
-    def __init__(self, channel: Channel, has_timers: Callable[[], bool]) -> None:
+    Args:
+        channel: to the host.
+        timing: decides between timers and answers.
+        next_timer: when the loop's next timer is due, by the script's clock; None without timers.
+    """
+
+    def __init__(self, channel: Channel, timing: Timing, next_timer: Callable[[], float | None]) -> None:
         super().__init__()
         self._channel = channel
-        self._has_timers = has_timers
+        self._timing = timing
+        self._next_timer = next_timer
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         channel = self._channel
         if _thread.get_ident() != channel.thread:
             return super().select(timeout)
         channel.flush()
+        self._timing.passes += 1
         if timeout is not None and timeout <= 0:
-            channel.idle_passes += 1
-            if channel.idle_passes < _IDLE_PASSES:
-                return []
-            channel.idle_passes = 0
-            # A script that does nothing but look again gets its next answer after so many looks, whenever it comes.
-            waits = bool(channel.waiting) and self._only_host() and not self._has_timers()
-            channel.receive(block=waits)
-            return super().select(0)
+            return self._pass_by()
         channel.idle_passes = 0
-        if timeout is None and channel.waiting and self._only_host():
+        when = self._next_timer()
+        if when is not None:
+            return self._wait_timed(when)
+        if channel.waiting and self._only_host():
             channel.receive(block=True)
             return []
-        return self._select_both(timeout)
+        return self._wait_for_both()
 
     def _only_host(self) -> bool:
         """Whether nothing but the host can make a waiting script go on."""
@@ -202,27 +203,87 @@ class _Selector(selectors.PollSelector):
             len(self.get_map() or ()) <= 1
         )  # the loop's own wake-up socket, which only threads and signals use
 
-    def _select_both(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self._channel.queued and self._channel.receive(block=False):
+    def _pass_by(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """A pass of a loop that has work left; every few of them, something from outside may come in."""
+        channel, timing = self._channel, self._timing
+        channel.idle_passes += 1
+        if timing.replays and (timer := timing.planned(busy=True)) is not None:
+            self._hand_in(timer=timer)
+        if channel.idle_passes < _IDLE_PASSES:
+            return []
+        channel.idle_passes = 0
+        when = self._next_timer()
+        if when is None:
+            # A script that does nothing but look again gets its next answer after so many looks, whenever it comes.
+            channel.receive(block=bool(channel.waiting) and self._only_host())
+        elif not timing.replays:
+            if timing.left(when) <= 0:
+                timing.take(timer=True, busy=True)
+                timing.clock.advance_timer(when)
+            elif channel.receive(block=False):
+                timing.take(timer=False, busy=True)
+        return super().select(0)
+
+    def _wait_timed(self, when: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for the next timer or an answer, whichever comes first; a replay knows which did."""
+        channel, timing = self._channel, self._timing
+        contested = bool(channel.waiting)
+        if timing.replays and self._only_host():
+            planned = timing.planned(busy=False) if contested else True
+            self._hand_in(timer=planned is not False)
+            return []
+        while True:
+            if channel.receive(block=False):
+                timer = False
+            elif (left := timing.left(when)) <= 0:
+                timer = True
+                timing.clock.advance_timer(when)
+            elif self._woken(left):
+                return super().select(0)
+            else:
+                continue
+            if contested:
+                timing.take(timer=timer)
             return super().select(0)
+
+    def _hand_in(self, *, timer: bool) -> None:
+        """The next timer or answer, as planned."""
+        when = self._next_timer()
+        if timer and when is not None:
+            self._timing.clock.advance_timer(when)
+        elif self._channel.waiting:
+            self._channel.receive(block=True)
+
+    def _wait_for_both(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for the host and for threads, without any timer."""
+        if not self._channel.receive(block=False):
+            self._woken(None)
+            self._channel.receive(block=False)
+        return super().select(0)
+
+    def _woken(self, seconds: float | None) -> bool:
+        """Wait for the host and for what is registered; whether the latter has something."""
         poll = select.poll()
         keys: Mapping[Any, selectors.SelectorKey] = self.get_map() or {}
         for key in keys.values():
             poll.register(key.fd, key.events)
         poll.register(self._channel.sock, select.POLLIN)
-        ready = poll.poll(None if timeout is None else timeout * 1000)
-        if any(fd == self._channel.sock.fileno() for fd, _ in ready):
-            self._channel.receive(block=False)
-        return super().select(0) if ready else []
+        ready = poll.poll(None if seconds is None else math.ceil(seconds * 1000))
+        return any(fd != self._channel.sock.fileno() for fd, _ in ready)
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An ordinary event loop over `_Selector`, on the real clock whatever the script sees."""
+    """An ordinary event loop over `_Selector`. In the script's own thread its timers go by the script's clock."""
 
-    def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
-        self._real = clock
+    def __init__(self, channel: Channel, timing: Timing, real: Callable[[], float]) -> None:
+        self._timing = timing
+        self._real = real
         self._channel = channel
-        super().__init__(_Selector(channel, lambda: bool(self._scheduled)))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType, reportUnknownLambdaType]
+        super().__init__(_Selector(channel, timing, self._next_timer))
+
+    def _next_timer(self) -> float | None:
+        timers: list[asyncio.TimerHandle] = self._scheduled  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+        return timers[0].when() if timers else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     def only_waits_here(self) -> bool:
         """Whether nothing but the current task could go on now, so that blocking it delays nobody."""
@@ -232,16 +293,16 @@ class Loop(asyncio.SelectorEventLoop):
         return task is not None and not task.cancelling()
 
     def time(self) -> float:
-        """Real monotonic seconds, so that timers end when they should."""
-        return self._real()
+        """Seconds by the script's clock; of a loop in another thread, real ones."""
+        return self._timing.clock.elapsed() if _thread.get_ident() == self._channel.thread else self._real()
 
 
 class Policy(asyncio.DefaultEventLoopPolicy):
     """Makes `asyncio.run` and `new_event_loop` in a script give loops that can reach the host."""
 
-    def __init__(self, channel: Channel, clock: Callable[[], float]) -> None:
+    def __init__(self, channel: Channel, timing: Timing, real: Callable[[], float]) -> None:
         super().__init__()
-        self._make: Final = lambda: Loop(channel, clock)
+        self._make: Final = lambda: Loop(channel, timing, real)
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """A new loop over the same channel."""

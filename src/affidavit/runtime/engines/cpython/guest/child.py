@@ -24,7 +24,7 @@ from affidavit.errors import AffidavitError
 from affidavit.evidence.values import decode, encode, soften
 from affidavit.runtime.engines.cpython.guest.bridge import SCRIPT, Bridge, Root, to_json
 from affidavit.runtime.engines.cpython.guest.channel import Channel, Policy
-from affidavit.runtime.engines.cpython.guest.clock import Clock
+from affidavit.runtime.engines.cpython.guest.clock import Clock, Timing
 from affidavit.runtime.engines.cpython.guest.faults import Fault, fault, limit_fault, syntax_fault
 from affidavit.runtime.engines.cpython.guest.lockdown import Lock
 from affidavit.runtime.engines.cpython.guest.output import Output
@@ -78,14 +78,16 @@ def serve(
     output = Output(shared)
     os.close(shared)
     channel = Channel(socket.socket(fileno=rpc))
-    _use_loops_of(channel, real_clock)
+    timing = Timing(clock, real_clock)
+    _use_loops_of(channel, timing, real_clock)
     report = lock.confine(parent)
     if report["seccomp"]:
         channel.post(READY, to_json(report).encode())
         channel.flush()
         os._exit(1)
     _play(channel, clock)
-    run = _Run(channel, output, clock)
+    timing.passes = 0
+    run = _Run(channel, output, timing)
     channel.post(READY, to_json(report).encode())
     channel.flush()
     kind, body = channel.read_frame()
@@ -101,14 +103,14 @@ def rehearse(clock: Clock, real_clock: Callable[[], float]) -> None:
     with here, there:
         channel = Channel(here)
         for _ in range(_REHEARSALS):
-            _use_loops_of(channel, real_clock)
+            _use_loops_of(channel, Timing(clock, real_clock), real_clock)
             _play(channel, clock)
             asyncio.get_event_loop().close()
             asyncio.set_event_loop(None)
 
 
-def _use_loops_of(channel: Channel, real_clock: Callable[[], float]) -> None:
-    policy = Policy(channel, real_clock)
+def _use_loops_of(channel: Channel, timing: Timing, real_clock: Callable[[], float]) -> None:
+    policy = Policy(channel, timing, real_clock)
     asyncio.set_event_loop_policy(policy)  # pyright: ignore[reportDeprecated]
     asyncio.set_event_loop(policy.new_event_loop())
 
@@ -163,11 +165,12 @@ class _Execution:
 class _Run:
     """One script's run. Made before the program is known, so that little is left to do then."""
 
-    def __init__(self, channel: Channel, output: Output, clock: Clock) -> None:
+    def __init__(self, channel: Channel, output: Output, timing: Timing) -> None:
         self._channel = channel
         self._output = output
-        self._clock = clock
-        self._bridge = Bridge(channel, clock)
+        self._timing = timing
+        self._clock = timing.clock
+        self._bridge = Bridge(channel, timing.clock)
         self._execution = _Execution(asyncio.get_event_loop())
         self._module = script_module(SCRIPT, Root(self._bridge, "df", self._read_tree))
         self._tree_text = b"{}"
@@ -197,6 +200,8 @@ class _Run:
         self._bridge.argument_bytes = header["argument_bytes"]
         self._output.allow(header["output_bytes"])
         self._clock.start(header["clock"], header["seed"])
+        if "timers" in header:
+            self._timing.follow(header["timers"])
         lines = self._source.splitlines(keepends=True)
         linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
         self._memory_bytes = header["memory_bytes"]
@@ -280,6 +285,7 @@ class _Run:
             "has_value": bool(value),
             "notes": (self._notes + notes)[:_NOTES],
             "unawaited": self._bridge.unawaited()[:_UNAWAITED],
+            "timers": self._timing.taken,
         }
         head = _SURROGATE.sub(_escaped, to_json(header)).encode()
         self._channel.post(DONE, LENGTH.pack(len(head)) + head + value)

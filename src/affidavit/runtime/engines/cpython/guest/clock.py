@@ -4,10 +4,14 @@ The wall clock stands still at the run's start and moves on with each call's rec
 Monotonic clocks follow it and also advance one microsecond a reading, so that differences are never zero. A script that
 reads the wall clock very often without anything happening is waiting for it to move, so then it does. `random`,
 `os.urandom`, `secrets` and `uuid4` all come from the run's seed.
+
+Timers of the event loop go by the same clock: one that is due moves it on. Which of a timer and an answer came first is
+a matter of real time, so it is written down (`Timing`), and a replay goes by that and waits for nothing.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import asyncio.base_events
 import asyncio.tasks
@@ -23,15 +27,17 @@ import time
 import types
 import uuid
 import warnings
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "Timing"]
 
 _SECOND: Final = 1_000_000_000  # an integer: dividing by it rounds once
 _TICK: Final = 1_000  # nanoseconds by which a monotonic reading moves on
 _PATIENCE: Final = 1_000  # readings of the wall clock that stands still
 _NUDGE: Final = 1_000_000  # nanoseconds by which each further one moves it
+_MOST_TAKEN: Final = 50_000  # decisions; a run with more cannot be replayed
 
 
 class Clock:
@@ -43,10 +49,19 @@ class Clock:
         self._ticks = 0
         self._readings = 0
         self._entropy = random.Random(0)  # noqa: S311 - replayable on purpose
+        self.stands_in = False  # whether sleeping takes no time, since this is a replay
 
     def advance_to(self, seconds: float) -> None:
         """Move on to a moment, never back."""
         self._move(_nanoseconds(seconds))
+
+    def elapsed(self) -> float:
+        """Seconds since the start, from 1: what the loops of the script's own thread take for the time."""
+        return (_SECOND + self._now - self._start) / _SECOND
+
+    def advance_timer(self, when: float) -> None:
+        """Move on to the moment of a timer, which is given in `elapsed` seconds."""
+        self._move(self._start + math.ceil((when - 1.0) * _SECOND))
 
     def _move(self, moment: int) -> None:
         if moment > self._now:
@@ -156,9 +171,14 @@ class Clock:
         real_sleep, real_async_sleep = time.sleep, asyncio.sleep
         clock = self
 
+        main = _thread.get_ident()
+
         def sleep(seconds: float, /) -> None:
             end = clock._now + _nanoseconds(seconds)
-            real_sleep(seconds)
+            if clock.stands_in and _thread.get_ident() == main and seconds > 0:
+                real_sleep(0)
+            else:
+                real_sleep(seconds)
             clock._move(end)
 
         async def async_sleep(delay: float, result: Any = None) -> Any:
@@ -192,6 +212,59 @@ class Clock:
         random._urandom = urandom  # pyright: ignore[reportAttributeAccessIssue]
         random.Random.seed = seed
         uuid._generate_time_safe = None  # pyright: ignore[reportAttributeAccessIssue] - in C, on the real clock
+
+
+class Timing:
+    """Which of timers and answers a script goes on with, where both could be next.
+
+    What was decided is `taken`, in order: 1 for an answer and -1 for a timer while the script waited; in a script that
+    never waits, plus or minus the number of the loop's pass at which it was handed in, which is never below 32.
+
+    Args:
+        clock: the script's clock.
+        real: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, clock: Clock, real: Callable[[], float]) -> None:
+        self.clock = clock
+        self.taken: list[int] = []
+        self.passes = 0
+        self._real = real
+        self._plan: deque[int] | None = None
+        self._next: tuple[float, float] = (0.0, 0.0)
+        self._since = 0.0
+
+    @property
+    def replays(self) -> bool:
+        """Whether decisions are given."""
+        return self._plan is not None
+
+    def follow(self, plan: list[int]) -> None:
+        """Decide as it was decided before, without waiting."""
+        self._plan = deque(plan)
+        self.clock.stands_in = True
+
+    def take(self, *, timer: bool, busy: bool = False) -> None:
+        """Write down a decision."""
+        if len(self.taken) <= _MOST_TAKEN:
+            mark = self.passes if busy else 1
+            self.taken.append(-mark if timer else mark)
+
+    def planned(self, *, busy: bool) -> bool | None:
+        """The next decision of the plan, if it is for now: whether it is the timer. None where there is none."""
+        if not self._plan or (busy and not 1 < abs(self._plan[0]) <= self.passes):
+            return None
+        return self._plan.popleft() < 0
+
+    def left(self, when: float) -> float:
+        """Real seconds until the next timer, at `when` by the script's clock, is due.
+
+        They count from the moment at which it became the next one, or the script's clock last moved.
+        """
+        after = self.clock.elapsed()
+        if self._next != (when, after):
+            self._next, self._since = (when, after), self._real()
+        return when - after - (self._real() - self._since)
 
 
 _UTCNOW: Final = (
