@@ -116,4 +116,34 @@ CLAIMS = (
             "interfaces/test_cli.py::test_every_command_has_help_and_json",
         ),
     ),
+    Claim(
+        id="log-order",
+        page="docs/sessions.md",
+        sentence="Requests are served in the order of the log, so each script sees what those before it returned.",
+        tests=(
+            "runtime/test_turns.py::test_clients_are_served_in_the_order_of_the_log",
+            "runtime/test_turns.py::test_processes_take_turns_and_see_what_was_settled_before",
+        ),
+    ),
+    Claim(
+        id="idempotent",
+        page="docs/sessions.md",
+        sentence="It is run once, and every repetition returns what came of the first, also from another process.",
+        tests=(
+            "runtime/test_turns.py::test_the_same_request_again_returns_the_first_settlement",
+            "runtime/test_turns.py::test_the_same_request_twice_at_once_runs_once",
+            "runtime/test_turns.py::test_a_lost_request_is_not_run_again_under_its_key",
+        ),
+    ),
+    Claim(
+        id="orphaned",
+        page="docs/sessions.md",
+        sentence="A script whose process dies is settled as `orphaned` as soon as anybody opens the session, and never "
+        "run again by itself.",
+        tests=(
+            "runtime/test_session.py::test_a_killed_process_leaves_its_call_as_unfinished_and_is_never_run_again",
+            "runtime/test_turns.py::test_a_process_killed_while_it_waits_loses_its_place",
+            "runtime/test_turns.py::test_what_may_have_had_an_effect_is_said",
+        ),
+    ),
 )
