@@ -32,7 +32,16 @@ from affidavit.runtime.engines.cpython.guest.preamble import load
 from affidavit.runtime.engines.cpython.guest.results import Results
 from affidavit.runtime.engines.cpython.guest.structs import Nothing
 from affidavit.runtime.engines.cpython.guest.surroundings import script_module
-from affidavit.runtime.engines.cpython.wire import DONE, LENGTH, OUTPUT_BYTES, PROGRAM, READY, SECTIONS
+from affidavit.runtime.engines.cpython.wire import (
+    DONE,
+    LENGTH,
+    OUTPUT_BYTES,
+    PROGRAM,
+    READY,
+    RETURNED,
+    SECTIONS,
+    SETTLED,
+)
 from affidavit.runtime.engines.script import VALUE, Compiled, compile_script
 
 __all__ = ["rehearse", "serve"]
@@ -52,13 +61,16 @@ async def inner(x):
     await asyncio.sleep(0)
     return {"a": [x, 1.5, None, True, "text"]}
 rows = await asyncio.gather(*[inner(i) for i in range(3)])
+rows.append({"a": [await df.ask(n=1)]})
 print(f"{len(rows)} rows")
 try:
     {}["x"]
 except KeyError as error:
     rows.append(str(error))
-sorted({row["a"][0]: row for row in rows[:3]}.items())
+sorted({row["a"][0]: row for row in rows[:4]}.items())
 """
+_REHEARSED: Final = {"ask": {"$call": "ask", "parameters": ["n"], "positional": 1}}
+_ANSWER: Final = SETTLED.pack(1, 0.0) + b"5"
 
 
 def serve(
@@ -85,7 +97,7 @@ def serve(
         channel.post(READY, to_json(report).encode())
         channel.flush()
         os._exit(1)
-    _play(channel, clock)
+    _play(clock)
     timing.passes = 0
     run = _Run(channel, output, timing)
     channel.post(READY, to_json(report).encode())
@@ -104,7 +116,7 @@ def rehearse(clock: Clock, real_clock: Callable[[], float]) -> None:
         channel = Channel(here)
         for _ in range(_REHEARSALS):
             _use_loops_of(channel, Timing(clock, real_clock), real_clock)
-            _play(channel, clock)
+            _play(clock)
             asyncio.get_event_loop().close()
             asyncio.set_event_loop(None)
 
@@ -115,14 +127,17 @@ def _use_loops_of(channel: Channel, timing: Timing, real_clock: Callable[[], flo
     asyncio.set_event_loop(policy.new_event_loop())
 
 
-def _play(channel: Channel, clock: Clock) -> None:
-    loop = asyncio.get_event_loop()
-    execution = _Execution(loop)
+def _play(clock: Clock) -> None:
+    """Run the rehearsal; its one call was answered before it is made."""
+    execution = _Execution(asyncio.get_event_loop())
     clock.start(0.0, 0)
-    value = execution.execute(compile_script(_REHEARSAL, SCRIPT), {"__name__": "__main__"})
+    here, there = socket.socketpair()
+    with here, there:
+        there.send(LENGTH.pack(len(_ANSWER) + 1) + bytes((RETURNED,)) + _ANSWER)
+        df = Root(Bridge(Channel(here), clock), "df", lambda: _REHEARSED)
+        value = execution.execute(compile_script(_REHEARSAL, SCRIPT), {"__name__": "__main__", "df": df})
     to_json(encode(soften(value)[0])).encode()
     decode(loads('{"a": [1, {"$int": "9007199254740993"}]}'))
-    Root(Bridge(channel, clock), "df", dict)
     fault(KeyError("rehearsal"))
 
 
