@@ -146,4 +146,34 @@ CLAIMS = (
             "runtime/test_turns.py::test_what_may_have_had_an_effect_is_said",
         ),
     ),
+    Claim(
+        id="first-shortest-path",
+        page="docs/graphs.md",
+        sentence="Of several shortest paths `path` gives the one whose edges come first in native order.",
+        tests=(
+            "facts/graph/test_three_blocks.py::test_all_questions_about_all_graphs_of_three_blocks",
+            "facts/graph/test_path.py::test_parallel_edges_are_told_apart",
+            "facts/graph/test_other_queries.py::test_the_first_is_the_path",
+        ),
+    ),
+    Claim(
+        id="not-found-names-the-cut",
+        page="docs/graphs.md",
+        sentence="Every way on passes an excluded block or edge that the `certificate` names.",
+        tests=(
+            "facts/graph/test_path.py::test_the_certificate_is_the_cut",
+            "facts/graph/test_other_queries.py::test_lifting_what_is_no_certificate_changes_nothing",
+            "acceptance/test_graphs.py::test_can_it_return_without_passing_the_check",
+        ),
+    ),
+    Claim(
+        id="unknown-ids-are-named",
+        page="docs/graphs.md",
+        sentence="A misspelt exclusion is named in `missing` and never makes a path.",
+        tests=(
+            "facts/graph/test_path.py::test_every_missing_id_is_named_with_its_argument",
+            "facts/graph/test_path.py::test_a_missing_id_hides_behind_nothing",
+            "acceptance/test_graphs.py::test_a_misspelt_exclusion_is_named",
+        ),
+    ),
 )

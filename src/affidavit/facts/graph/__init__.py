@@ -11,7 +11,7 @@ graph = graph_of_rows(FLOW, function, block_rows, edge_rows)   # or graph_of_fac
 ```
 
 `namespaces.datasets.graphs.graph_operations(spec, source, producer=..., resident=...)` makes the operations `path`,
-`paths`, `reachable`, `must_pass`, `dominators` and `loops` of it, where `source` is a `GraphSource`: `parent(owner)` gives
+`paths`, `reachable`, `must_pass`, `dominators` and `loops` of it. `source` is a `GraphSource`: `parent(owner)` gives
 the record that graphs rest on, before each query, and `load(owner)` a graph that is not resident, in a thread. Beneath:
 
 ```python
