@@ -1,7 +1,7 @@
 """Row types that no annotation tells: a misspelt key is found all the same, and nothing else is.
 
-In `corpus/hidden/`: scripts between lines of three dashes. Those of `behind.txt` read `"pth"` of a row where `"path"` is
-meant, at the mark `§`; those of `harmless.txt` look much like them and are right.
+In `corpus/hidden/`: scripts between lines of three dashes. Those of `behind.txt` read `"pth"` of a row where `"path"`
+is meant, at the mark `§`; those of `harmless.txt` look much like them and are right.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tests.runtime.typecheck.conftest import Check
 
 
 def scripts(name: str) -> list[str]:
-    text = (Path(__file__).parent / "corpus" / "hidden" / f"{name}.txt").read_text("utf-8")
+    text = (Path(__file__).parent / "corpus" / f"{name}.txt").read_text("utf-8")
     return text.strip("\n").split("\n---\n")
 
 
-BEHIND = scripts("behind")
-HARMLESS = scripts("harmless")
+BEHIND = scripts("hidden/behind")
+HARMLESS = scripts("hidden/harmless")
 
 
 @pytest.mark.parametrize("marked", BEHIND, ids=range(len(BEHIND)))

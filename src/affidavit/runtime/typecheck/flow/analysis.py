@@ -47,6 +47,17 @@ from affidavit.runtime.typecheck.rules.case import Case
 __all__ = ["Analysis"]
 
 _PASSES: Final = 14
+_EVALUATED: Final = (
+    *statements.NOTED,
+    ast.Call,
+    ast.BinOp,
+    ast.Lambda,
+    ast.NamedExpr,
+    ast.Yield,
+    ast.YieldFrom,
+)
+"""What has an effect; the value of any other expression is asked by what uses it."""
+
 _WIDEST: Final = 12
 _OPAQUE_BASES: Final = frozenset({"object", "Generic", "Protocol", "ABC"})
 Made = TypeVar("Made")
@@ -70,10 +81,11 @@ class Analysis:
 
     def run(self) -> bool:
         """Analyse the script; False where that did not come to an end within bounds."""
+        nodes = [node for node in self.script.nodes if isinstance(node, _EVALUATED)]
         for _ in range(_PASSES):
             self._changed = False
             self._values.clear()
-            for node in self.script.nodes:
+            for node in nodes:
                 if isinstance(node, ast.expr):
                     self.of(node)
                 else:

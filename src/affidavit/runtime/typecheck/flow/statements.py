@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from affidavit.runtime.typecheck.catalogue import named
 from affidavit.runtime.typecheck.flow.calls import Arguments
@@ -30,7 +30,14 @@ from affidavit.runtime.typecheck.flow.shapes import (
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
 
-__all__ = ["note"]
+__all__ = ["NOTED", "note"]
+
+NOTED: Final[tuple[type[ast.AST], ...]] = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return,
+    ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.Import, ast.ImportFrom, ast.match_case,
+    ast.ExceptHandler, *(getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)),
+)  # fmt: skip
+"""The nodes that `note` does something for."""
 
 _FOLLOWED = frozenset({"__init__", "__call__", "__post_init__", "__getitem__", "__setitem__"})
 _TRANSPARENT = frozenset(
@@ -77,9 +84,8 @@ def _note_others(analysis: Analysis, node: ast.AST) -> None:
             _matched(analysis, node)
         case ast.ExceptHandler():
             analysis.put(analysis.bound(node), UNKNOWNS)
-        case _:
-            if type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
-                analysis.put(analysis.bound(node), UNKNOWNS)
+        case _:  # a type variable
+            analysis.put(analysis.bound(node), UNKNOWNS)
 
 
 def _imported(analysis: Analysis, node: ast.Import | ast.ImportFrom) -> None:
