@@ -106,7 +106,7 @@ class TestExits:
         assert value["status"] == "not-found"
         assert value["certificate"]["unresolved"] == ["b1"]
         assert value["coverage"] == {
-            "state": "partial", "selection": "blocks of the graph", "examined": 2, "omitted": 0, "unknown": 1,
+            "state": "partial", "selection": "all blocks", "examined": 2, "omitted": 0, "unknown": 1,
             "bounds": {"blocks": 12_000, "edges": 50_000},
         }  # fmt: skip
         assert steps(one.path("b0", {"kind": "exit", "exit": ["unresolved"]})) == ["e0"]

@@ -307,19 +307,24 @@ class TestOpening:
     @pytest.fixture
     def ways(self, monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
         threads: list[threading.Thread] = []
-        ask = GraphQueries.loops
 
-        def noting(asked: GraphQueries, **given: Any) -> Any:
-            threads.append(threading.current_thread())
-            return ask(asked, **given)
+        def noting(ask: Any) -> Any:
+            def noted(asked: GraphQueries, **given: Any) -> Any:
+                threads.append(threading.current_thread())
+                return ask(asked, **given)
 
-        monkeypatch.setattr(GraphQueries, "loops", noting)
+            return noted
+
+        monkeypatch.setattr(GraphQueries, "loops", noting(GraphQueries.loops))
+        monkeypatch.setattr(GraphQueries, "reachable", noting(GraphQueries.reachable))
         return threads
 
-    def test_small_resident_graphs_are_asked_at_once_and_large_ones_in_a_thread(
+    def test_quick_queries_over_small_resident_graphs_are_asked_at_once_and_others_in_a_thread(
         self, operations: dict[str, Operation], ways: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        expected = [call(operations["loops"], function="f") for _ in range(2)][1]
+        reachable = operations["reachable"]
+        expected = [call(reachable, function="f", block="b0") for _ in range(2)][1]
+        call(operations["loops"], function="f")
         monkeypatch.setattr(room, "_INLINE_EDGES", 4)
-        assert call(operations["loops"], function="f") == expected
-        assert [one is threading.main_thread() for one in ways] == [False, True, False]
+        assert call(reachable, function="f", block="b0") == expected
+        assert [one is threading.main_thread() for one in ways] == [False, True, False, False]

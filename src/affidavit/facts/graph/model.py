@@ -120,7 +120,7 @@ class Graph:
         ) | frozenset(source for source, target in zip(sources, targets, strict=True) if target < 0)
         self.coverage = Coverage(
             state="partial" if self.unresolved else "complete",
-            selection="blocks of the graph",
+            selection="all blocks",
             examined=len(blocks),
             unknown=len(self.unresolved),
             bounds={"blocks": bounds.blocks, "edges": bounds.edges},

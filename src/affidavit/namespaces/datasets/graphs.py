@@ -42,7 +42,8 @@ from affidavit.namespaces.typeddicts import StubTypes
 __all__ = ["graph_operations"]
 
 _INLINE_EDGES = 5_000
-"""Over up to this many edges a query takes about as long as handing it to a thread and back."""
+_INLINE_VERBS = frozenset({"path", "reachable", "must_pass"})
+"""Over up to so many edges these take about as long as handing them to a thread and back."""
 
 _Ask: TypeAlias = Callable[[GraphQueries, dict[str, Any]], Answer]
 
@@ -109,7 +110,7 @@ def graph_operations(
     return {
         query.name: operation(
             query,
-            _handler(ask, spec, source, kept),
+            _handler(ask, spec, source, kept, quick=query.name in _INLINE_VERBS),
             stub,
             producer=producer,
             authority=authority,
@@ -225,13 +226,15 @@ def _step(spec: GraphSpec) -> Any:
     return step
 
 
-def _handler(ask: _Ask, spec: GraphSpec, source: GraphSource, kept: ResidentGraphs) -> Handler:
+def _handler(
+    ask: _Ask, spec: GraphSpec, source: GraphSource, kept: ResidentGraphs, *, quick: bool
+) -> Handler:
     async def handler(arguments: dict[str, Any], /) -> Reply:
         given = dict(arguments)
         owner = None if spec.owner is None else text(spec.owner, given.pop(spec.owner))
         parent = source.parent(owner)
         here = kept.resident(source, owner, parent)
-        if here is not None and len(here.graph.edges) <= _INLINE_EDGES:
+        if here is not None and quick and len(here.graph.edges) <= _INLINE_EDGES:
             return reply(ask(here, given), parent, here.graph.coverage)
 
         def load_and_ask() -> tuple[GraphQueries, Answer]:
