@@ -19,7 +19,8 @@ __all__ = ["DivergedError", "Divergence", "Player"]
 
 What: TypeAlias = Literal["call", "arguments", "order", "missing", "session", "status", "error", "value"]
 
-_LEAST_PATIENCE: Final = 1.0
+_PATIENCE: Final = 5.0  # seconds that a script may take for what took it no time then
+_SLOWER: Final = 10.0  # and how many times as long for what did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Divergence:
     """Where a replay first does something else than the run did.
 
     Attributes:
-        what: `call` (one that the run did not make), `arguments`, `order` (of calls), `missing` (a call that the run
+        what: `call` (one that the run did not make), `arguments`, `order` (of ends), `missing` (a call that the run
             made), `session` (a call that the session answers itself), `status`, `error` or `value`.
         message: what it is, one line.
         operation: path of the call, or empty.
@@ -82,7 +83,6 @@ class Player:
         self._next = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._asides = 0
-        self._dispatched = 0
         self._progress = 0
 
     @property
@@ -140,19 +140,7 @@ class Player:
         if taken.given != given(call.arguments):
             message = f"df.{path} on line {line} (iteration {iteration}) is called with other arguments"
             raise self._diverged("arguments", message, call, recorded=self._parameters(taken))
-        if taken.number:
-            self._check_order(call)
         return taken
-
-    def _check_order(self, call: ScriptCall) -> None:
-        """Calls are made in the order in which the run made them; those that were refused have no place in it."""
-        path, line, _, _ = due = self._recording.dispatched[self._dispatched]
-        self._dispatched += 1
-        if due != site_of(call):
-            message = (
-                f"df.{call.path} on line {call.line} is called where the run called df.{path} on line {line}"
-            )
-            raise self._diverged("order", message, call, recorded={"operation": path, "line": line})
 
     def _aside(self, call: ScriptCall) -> CallResult:
         asides = self._recording.asides
@@ -202,13 +190,13 @@ class Player:
     async def _patiently(self, turn: asyncio.Future[None], call: ScriptCall) -> None:
         """Wait for a turn, as long as the script could still be on its way to the call whose end is due.
 
-        In the run that call was made before any later end was told. So a script that cannot compute any longer and has
-        not made it will never do so.
+        In the run that call was made before any later end was told, some time after the end before.
         """
         while not turn.done():
             seen, due = self._progress, self._next
-            longest = max(_LEAST_PATIENCE, self._recording.program.limits.cpu_seconds)
-            await asyncio.wait({turn}, timeout=longest)
+            before = self._ends[due - 1].at if due else self._recording.program.clock
+            took = max(0.0, self._ends[due].started - before)
+            await asyncio.wait({turn}, timeout=_PATIENCE + _SLOWER * took)
             if not turn.done() and seen == self._progress:
                 path, line, _, iteration = self._ends[due].site
                 message = (

@@ -58,7 +58,8 @@ class Taken:
         number: its place among the dispatched calls, from 1; 0 for one that was refused before.
         finished: whether its end was seen.
         evidence_id: its record.
-        at: the moment of its end, seconds since the epoch.
+        started: the moment of its start, seconds since the epoch.
+        at: that of its end.
         entry: how `df.calls()` lists it.
         delivery: what the script was told beside what the record holds (see `ledger.delivery_of`).
     """
@@ -68,6 +69,7 @@ class Taken:
     number: int
     finished: bool
     evidence_id: str
+    started: float
     at: float
     entry: Mapping[str, JsonValue]
     delivery: Mapping[str, JsonValue]
@@ -104,7 +106,6 @@ class Recording:
         engine: the engine that ran it.
         python: version of Python that ran it.
         calls: its calls in the order in which the script was told of their ends.
-        dispatched: the sites of the calls in the order in which they were made.
         asides: what the session answered itself, in order.
         results: the rows that it found.
     """
@@ -115,7 +116,6 @@ class Recording:
     engine: str
     python: str
     calls: tuple[Taken, ...]
-    dispatched: tuple[Site, ...]
     asides: tuple[Said, ...]
     results: Results
 
@@ -181,6 +181,7 @@ def read_recording(store: Store, run_id: str) -> Recording:
     timers = cast("list[int]", view.settled.get("timers", []))
     if len(timers) > MAX_TIMERS:
         _impossible(view, "used more timers than were written down")
+    starts = {_number(event): event.at for event in events if event.kind == "call-started"}
     source, inputs = source_of(events), cast("dict[str, JsonValue]", requested["inputs"])
     preamble = _preamble(store, session, until, cast("str | None", started.get("preamble")))
     results = Results(store, session, until=until)
@@ -202,8 +203,7 @@ def read_recording(store: Store, run_id: str) -> Recording:
         program=program,
         engine=view.engine,
         python=str(started.get("python", "")),
-        calls=tuple(map(_taken, recorded)),
-        dispatched=tuple(_site(event.data) for event in events if event.kind == "call-started"),
+        calls=tuple(_taken(event, starts) for event in recorded),
         asides=tuple(asides_of(asides)),
         results=results,
     )
@@ -257,7 +257,11 @@ def _site(data: JsonValue) -> Site:
     return of["operation"], of["line"], of["column"], of["iteration"]
 
 
-def _taken(event: StoredEvent) -> Taken:
+def _number(event: StoredEvent) -> int:
+    return cast("dict[str, Any]", event.data)["call"]
+
+
+def _taken(event: StoredEvent, starts: Mapping[int, float]) -> Taken:
     data = cast("dict[str, Any]", event.data)
     evidence_id = event.evidence_id or ""
     return Taken(
@@ -266,6 +270,7 @@ def _taken(event: StoredEvent) -> Taken:
         number=data["call"],
         finished=data["status"] != "unfinished",
         evidence_id=evidence_id,
+        started=starts.get(data["call"], event.at),
         at=event.at,
         entry={name: data[name] for name in _ENTRY} | {"evidence_id": evidence_id},
         delivery=data.get("delivery", {}),

@@ -100,7 +100,7 @@ async def replay(store: Store, engines: Engines, run_id: str, *, engine: str | N
         uses = program.results is not None
         refusals = [*refusals, *without_memory(program.source, program.preamble, uses_results=uses)]
     if refusals:
-        found = refused(choice, refusals[0])
+        found = refused(choice, refusals[0], program.source)
         error = unsupported(choice, found)
         raise RejectedError("engine-unsupported", str(error["message"]), hint=str(error["hint"]))
     player = Player(recording, store)
@@ -112,7 +112,7 @@ async def replay(store: Store, engines: Engines, run_id: str, *, engine: str | N
     except DivergedError as diverged:
         divergence: Divergence | None = diverged.divergence
     else:
-        ended = ending(outcome)
+        ended = ending(outcome, program.source)
         divergence = player.finish() or _difference(recording, value, ended)
         printed = view.settled.get("stdout"), view.settled.get("stdout_cut")
         same_output = printed == (outcome.stdout, outcome.stdout_cut)

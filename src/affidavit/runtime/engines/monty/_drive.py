@@ -188,9 +188,9 @@ class Drive:
 
         One at a time, and the clock moves only then: what the script does follows from the order alone.
         """
-        timer = await self._timers.next(self._waiting.values(), lambda: not self._ended.empty())
-        if timer is not None:
-            return await snapshot.resume({timer.call_id: {"return_value": timer.result}})
+        timers = await self._timers.next(self._waiting.values(), lambda: not self._ended.empty())
+        if timers:
+            return await snapshot.resume({timer.call_id: {"return_value": timer.result} for timer in timers})
         call_id = await self._ended.get()
         end, moment = await self._waiting.pop(call_id)
         self._clock.move(moment)

@@ -62,27 +62,37 @@ class Timers:
         else:
             self._ready.append(timer)
 
-    async def next(self, calls: Collection[asyncio.Task[Any]], has_ended: Callable[[], bool]) -> Timer | None:
-        """Wait for what the script goes on with: a timer, or None for the next of the calls that end.
+    async def next(self, calls: Collection[asyncio.Task[Any]], has_ended: Callable[[], bool]) -> list[Timer]:
+        """Wait for what the script goes on with: timers that are due, or none: then a call that ends is next.
 
         Args:
             calls: those under way, and those that have ended and were not handed over.
             has_ended: whether there are some of the latter.
         """
         if self._ready:
-            return self._ready.popleft()
+            return [self._ready.popleft()]
         if not self._sleeping:
-            return None
-        timer = await self._decided(calls, has_ended) if calls else True
-        if calls and len(self.taken) <= _MOST_TAKEN:
+            return []
+        if self._sleeping[0].moment > self._clock.nanoseconds and not await self._comes_first(
+            calls, has_ended
+        ):
+            return []
+        self._clock.move(self._sleeping[0].moment)
+        due: list[Timer] = []
+        while self._sleeping and self._sleeping[0].moment <= self._clock.nanoseconds:
+            due.append(heapq.heappop(self._sleeping))
+        return due
+
+    async def _comes_first(self, calls: Collection[asyncio.Task[Any]], has_ended: Callable[[], bool]) -> bool:
+        """Whether the next timer comes before the next call that ends, once one of them did."""
+        if not calls:
+            if not self.replays:
+                await asyncio.sleep(self._left())
+            return True
+        timer = await self._decided(calls, has_ended)
+        if len(self.taken) <= _MOST_TAKEN:
             self.taken.append(-1 if timer else 1)
-        if not timer:
-            return None
-        if not calls and not self.replays:
-            await asyncio.sleep(self._left())
-        first = heapq.heappop(self._sleeping)
-        self._clock.move(first.moment)
-        return first
+        return timer
 
     async def _decided(self, calls: Collection[asyncio.Task[Any]], has_ended: Callable[[], bool]) -> bool:
         """Whether the timer comes first."""

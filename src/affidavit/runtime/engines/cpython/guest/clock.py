@@ -61,7 +61,7 @@ class Clock:
 
     def advance_timer(self, when: float) -> None:
         """Move on to the moment of a timer, which is given in `elapsed` seconds."""
-        self._move(self._start + math.ceil((when - 1.0) * _SECOND))
+        self._move(self._start + round((when - 1.0) * _SECOND))
 
     def _move(self, moment: int) -> None:
         if moment > self._now:
