@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,18 @@ from affidavit.errors import FailedError, NotFoundError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import Producer, Record, Success
-from affidavit.facts.collection import ParentRef
+from affidavit.facts.collection import Collection, ParentRef
+from affidavit.facts.factfile import FactFile, FactFileWriter, analysis_meta
 from affidavit.facts.graph.model import Graph
 from affidavit.facts.graph.queries import GraphQueries
 from affidavit.facts.graph.resident import ResidentGraphs
-from affidavit.facts.graph.spec import GraphSpec
+from affidavit.facts.graph.spec import FactGraphs, GraphSpec
 from affidavit.namespaces.datasets import graphs as room
+from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.datasets.graphs import graph_operations
 from affidavit.namespaces.operation import Namespace, Operation, Reply
 from affidavit.namespaces.stubs import render
-from tests.facts.graph.graphs import EXIT, FLOW, PARENT, graph, to
+from tests.facts.graph.graphs import EXIT, FLOW, PARENT, edge_row, graph, to
 from tests.namespaces.checkers import ty
 
 PRODUCER = Producer(name="sample", version="3")
@@ -328,3 +331,38 @@ class TestOpening:
         monkeypatch.setattr(room, "_INLINE_EDGES", 4)
         assert call(reachable, function="f", block="b0") == expected
         assert [one is threading.main_thread() for one in ways] == [False, True, False, False]
+
+
+class TestFactFiles:
+    @pytest.fixture
+    def facts(self, tmp_path: Path) -> Iterator[FactFile]:
+        writer = FactFileWriter(tmp_path / "facts", [FLOW.blocks, FLOW.edges])
+        for at, kind in enumerate([None, None, "return"]):
+            writer.add("blocks", {"block_id": f"b{at}", "function": "f", "exit": kind})
+        for at in range(2):
+            writer.add("edges", edge_row(at, at, at + 1, 0))
+        meta = analysis_meta(summary={}, coverage=PARENT.coverage, limitations=())
+        with writer.finish(meta) as made:
+            yield made
+
+    def test_answer_as_graphs_and_as_collections(self, facts: FactFile) -> None:
+        """A step of a path is the row that the collection shows, and its place."""
+        graphs = FactGraphs(FLOW, lambda: (facts, PARENT))
+        path = call(
+            graph_operations(FLOW, graphs, producer=PRODUCER)["path"], function="f", source="b0", target=EXIT
+        )
+        edges = call(
+            collection_namespace(
+                FLOW.edges, Collection(FLOW.edges, facts, PARENT), producer=PRODUCER
+            ).operations["page"]
+        )
+        assert path.value["rows"] == [row | {"step_index": at} for at, row in enumerate(edges.value["rows"])]
+        assert path.value["source"] == edges.value["source"]
+
+    def test_a_changed_artifact_stops_questions(self) -> None:
+        def opened() -> tuple[FactFile, ParentRef]:
+            raise FailedError("artifact-changed", "changed", hint="mount it again")
+
+        operations = graph_operations(FLOW, FactGraphs(FLOW, opened), producer=PRODUCER)
+        with pytest.raises(FailedError, match="changed"):
+            call(operations["loops"], function="f")

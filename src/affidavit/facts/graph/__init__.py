@@ -12,7 +12,8 @@ graph = graph_of_rows(FLOW, function, block_rows, edge_rows)   # or graph_of_fac
 
 `namespaces.datasets.graphs.graph_operations(spec, source, producer=..., resident=...)` makes the operations `path`,
 `paths`, `reachable`, `must_pass`, `dominators` and `loops` of it. `source` is a `GraphSource`: `parent(owner)` gives
-the record that graphs rest on, before each query, and `load(owner)` a graph that is not resident, in a thread. Beneath:
+the record that graphs rest on, before each query, and `load(owner)` a graph that is not resident, in a thread.
+`FactGraphs(spec, opened)` is one over a fact file. Beneath:
 
 ```python
 queries = GraphQueries(FLOW, graph, parent, function)      # or ResidentGraphs().queries(source, function, parent)
@@ -31,7 +32,7 @@ answer.value["status"], answer.value["rows"], answer.value["certificate"]
 from affidavit.facts.graph.model import DEFAULT_EXITS, EXIT_KINDS, Block, Bounds, Edge, ExitKind, Graph
 from affidavit.facts.graph.queries import GraphQueries
 from affidavit.facts.graph.resident import ResidentGraphs
-from affidavit.facts.graph.spec import GraphSource, GraphSpec, graph_of_facts, graph_of_rows
+from affidavit.facts.graph.spec import FactGraphs, GraphSource, GraphSpec, graph_of_facts, graph_of_rows
 
 __all__ = [
     "DEFAULT_EXITS",
@@ -40,6 +41,7 @@ __all__ = [
     "Bounds",
     "Edge",
     "ExitKind",
+    "FactGraphs",
     "Graph",
     "GraphQueries",
     "GraphSource",

@@ -148,7 +148,8 @@ class _Search:
         least = len(distance)
         for edge in graph.outgoing[spur]:
             after = graph.targets[edge]
-            if 0 <= distance[after] < least and edge not in part.barred | gone and after not in before:
+            barred = edge in part.barred or edge in gone or after in before
+            if 0 <= distance[after] < least and not barred:
                 nearest, least = edge, distance[after]
         return nearest
 

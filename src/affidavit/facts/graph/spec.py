@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, get_type_hints
 
@@ -13,7 +13,7 @@ from affidavit.facts.graph.model import Block, Bounds, Edge, Graph, too_large
 from affidavit.facts.selector import Selector
 from affidavit.facts.spec import CollectionSpec
 
-__all__ = ["GraphSource", "GraphSpec", "graph_of_facts", "graph_of_rows"]
+__all__ = ["FactGraphs", "GraphSource", "GraphSpec", "graph_of_facts", "graph_of_rows"]
 
 _AT_ONCE = 1000
 
@@ -83,6 +83,27 @@ class GraphSource(Protocol):
             VerificationError: `graph-invalid`.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FactGraphs:
+    """The graphs in a fact file that holds both collections: a `GraphSource`.
+
+    Attributes:
+        spec: what they are made of.
+        opened: gives the open file and the record that it rests on, at each query; it may raise `AffidavitError`.
+    """
+
+    spec: GraphSpec
+    opened: Callable[[], tuple[FactFile, ParentRef]]
+
+    def parent(self, owner: str | None) -> ParentRef:  # noqa: ARG002 - all graphs of a file rest on one record
+        """The record that the file rests on."""
+        return self.opened()[1]
+
+    def load(self, owner: str | None) -> Graph:
+        """The graph of an owner; see `graph_of_facts`."""
+        return graph_of_facts(self.spec, self.opened()[0], owner)
 
 
 def graph_of_rows(
