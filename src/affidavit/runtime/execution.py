@@ -125,7 +125,7 @@ class Execution:
                 *without_memory(source, around.preamble, uses_results=earlier is not None),
             ]
         if refusals:
-            found = [refused(choice, refusal) for refusal in refusals]
+            found = [refused(choice, refusal, source) for refusal in refusals]
             run = replace(run, diagnostics=run.diagnostics + tuple(found))
             return self._settle(run, error=unsupported(choice, found[0]))
         program = Program(
@@ -174,10 +174,10 @@ class Execution:
         except asyncio.CancelledError:
             self._settle(replace(run, status="cancelled", calls=tuple(desk.ledger.entries)))
             raise
-        return self._settled(run, outcome, desk)
+        return self._settled(run, outcome, desk, program.source)
 
-    def _settled(self, run: Run, outcome: RunOutcome, desk: Desk) -> Run:
-        ended = ending(outcome, fatal=desk.fatal)
+    def _settled(self, run: Run, outcome: RunOutcome, desk: Desk, source: str) -> Run:
+        ended = ending(outcome, source, fatal=desk.fatal)
         stale = [note for note in outcome.notes if note.startswith("preamble ")]
         if stale and run.check in ("clean", "advised"):
             run = replace(run, check="unchecked", check_reason=stale[0])

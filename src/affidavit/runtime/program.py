@@ -168,6 +168,7 @@ class ScriptError:
     """An uncaught exception of the script, in the caller's coordinates; never a frame of the host.
 
     `type` is the Python class name, `code` the `errors.CODES` key that fits (`script-error` when nothing better does).
+    `line` counts from 1, `column` from 0 in UTF-8 bytes, as `ast` counts them.
     """
 
     code: str

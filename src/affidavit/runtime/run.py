@@ -15,6 +15,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.engine import Choice, Refusal
 from affidavit.runtime.ledger import CallEntry
 from affidavit.runtime.program import RESULTS, Limits, RunOutcome
+from affidavit.runtime.typecheck.verdict import SourceText
 from affidavit.store import Event, Store, StoredEvent
 
 __all__ = [
@@ -84,7 +85,8 @@ class Run:
         stdout: what it printed; `stdout_cut` characters were dropped at the limit.
         error: code, type, message, line, column, traceback, hint, details; or None.
         check: `clean`, `advised`, `rejected` or `unchecked` (with its reason in `check_reason`).
-        diagnostics: findings of the check, each line, column, rule, message, blocking, suggestion.
+        diagnostics: findings of the check, each line, column, rule, message, blocking, suggestion. Lines and columns
+            count from 1, columns in characters; those of `error` too.
         calls: every call that was made, with its evidence id, also where the run failed.
         notes: repairs and conversions that were made.
     """
@@ -284,11 +286,11 @@ def rejection(run: Run) -> dict[str, JsonValue]:
     return error.as_json() | {"line": first["line"], "column": first["column"]}
 
 
-def refused(choice: Choice, refusal: Refusal) -> dict[str, JsonValue]:
+def refused(choice: Choice, refusal: Refusal, source: str) -> dict[str, JsonValue]:
     """A construct that the engine cannot run, as a finding."""
     return {
         "line": refusal.line,
-        "column": refusal.column,
+        "column": SourceText(source).column(refusal.line, refusal.column),
         "rule": f"{choice.engine.name}:{refusal.construct}",
         "message": refusal.message,
         "blocking": True,
@@ -306,11 +308,12 @@ def unsupported(choice: Choice, first: Mapping[str, JsonValue]) -> dict[str, Jso
     return error.as_json() | {"line": first["line"], "column": first["column"]}
 
 
-def script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
-    """The error that a script ended with, or None."""
+def script_error(outcome: RunOutcome, source: str) -> dict[str, JsonValue] | None:
+    """The error that a script ended with, or None; its column counts as those of findings do."""
     if outcome.error is None:
         return None
     error = outcome.error
+    placed = error.line is not None and error.column is not None
     return {
         "code": error.code,
         "message": error.message,
@@ -319,7 +322,7 @@ def script_error(outcome: RunOutcome) -> dict[str, JsonValue] | None:
         "details": dict(error.details),
         "type": error.type,
         "line": error.line,
-        "column": error.column,
+        "column": SourceText(source).column(error.line or 1, error.column or 0) if placed else None,
         "traceback": error.traceback,
     }
 
@@ -340,10 +343,10 @@ class Ending:
     error: Mapping[str, JsonValue] | None
 
 
-def ending(outcome: RunOutcome, *, fatal: AffidavitError | None = None) -> Ending:
-    """What an engine's outcome means for the run. `fatal` is why the host stopped it, if it did."""
+def ending(outcome: RunOutcome, source: str, *, fatal: AffidavitError | None = None) -> Ending:
+    """What an engine's outcome means for the run of this script. `fatal` is why the host stopped it, if it did."""
     status: RunStatus = _ENDS.get(outcome.reason, "failed")
-    error = fatal.as_json() if fatal is not None else script_error(outcome)
+    error = fatal.as_json() if fatal is not None else script_error(outcome, source)
     if error is None and outcome.unawaited:
         error = _not_awaited(*outcome.unawaited[0])
     if error is not None and status == "succeeded":

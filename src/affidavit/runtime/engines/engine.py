@@ -26,7 +26,7 @@ class Refusal(Protocol):
 
     @property
     def column(self) -> int:
-        """1-based column, in characters."""
+        """0-based column in UTF-8 bytes, as `ast` counts them; whoever shows it counts characters from 1."""
         ...
 
     @property
@@ -88,7 +88,8 @@ def without_memory(
         found = re.search(rf"\b{word}\b", source)
         if found is not None:
             line = source.count("\n", 0, found.start()) + 1
-            column = found.start() - (source.rfind("\n", 0, found.start()) + 1)
+            begin = source.rfind("\n", 0, found.start()) + 1
+            column = len(source[begin : found.start()].encode("utf-8", "surrogatepass"))
             what = "earlier results" if word == "results" else "the session's preamble"
             message = f"`{word}` comes from {what}, which this engine does not offer"
             yield Lacking(line=line, column=column, construct="memory", message=message)
