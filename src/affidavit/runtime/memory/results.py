@@ -133,14 +133,13 @@ class Results:
                 return row
         if not self._rows or not 0 < number < self._rows[-1].number:
             return None
-        wanted = self._store.events.of_kinds(self._session, ("run-requested",), until=self._until)
-        for event in wanted:
-            if cast("dict[str, Any]", event.data)["number"] == number:
-                settled = self._store.events.last(self._session, kind=_SETTLED, run=event.run)
-                if settled is None or (self._until is not None and settled.seq > self._until):
-                    return None
-                return row_of(settled, self._store)
-        return None
+        requested = self._store.events.by_key(self._session, f"run:{number}")
+        if requested is None:
+            return None
+        settled = self._store.events.last(self._session, kind=_SETTLED, run=requested.run)
+        if settled is None or (self._until is not None and settled.seq > self._until):
+            return None
+        return row_of(settled, self._store)
 
     def numbers(self) -> list[int]:
         """The numbers of the runs that have rows now, newest first."""
