@@ -1,0 +1,1 @@
+"""The native analyzer: machine code in, functions, control flow, calls, strings and references out."""

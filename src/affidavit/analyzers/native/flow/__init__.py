@@ -1,0 +1,1 @@
+"""Control flow: recursive descent, jump tables, calls that do not return."""

@@ -1,0 +1,114 @@
+"""P-code of single blocks by pypcode, as plain tuples: the meaning of instructions, the same for every machine."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+__all__ = [
+    "CONSTANT",
+    "MACHINES",
+    "MEMORY",
+    "REGISTER",
+    "UNIQUE",
+    "Lifter",
+    "Machine",
+    "Op",
+    "Varnode",
+]
+
+CONSTANT: Final = 0
+REGISTER: Final = 1
+UNIQUE: Final = 2
+MEMORY: Final = 3
+_SPACES: Final = {"const": CONSTANT, "register": REGISTER, "unique": UNIQUE, "ram": MEMORY}
+
+
+class Machine(NamedTuple):
+    """What the lifter and the convention of calls say of a machine.
+
+    Attributes:
+        language: SLEIGH language.
+        preserved: registers that a call leaves as they were, by offset in the register space.
+        stack: offset of the stack pointer.
+        popped: bytes that a call takes from the stack when it returns.
+    """
+
+    language: str
+    preserved: frozenset[int]
+    stack: int
+    popped: int
+
+
+MACHINES: Final = {
+    # rbx, rsp, rbp, r12 to r15 (System V ABI, AMD64, 3.2.1)
+    "x86-64": Machine("x86:LE:64:default", frozenset({0x18, 0x20, 0x28, 0xA0, 0xA8, 0xB0, 0xB8}), 0x20, 8),
+    # x19 to x29 and sp (Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1)
+    "aarch64": Machine(
+        "AARCH64:LE:64:v8A", frozenset({8, *range(0x4000 + 19 * 8, 0x4000 + 30 * 8, 8)}), 8, 0
+    ),
+}
+
+
+class Varnode(NamedTuple):
+    """A place: space, offset (the value itself in the constant space), size in bytes."""
+
+    space: int
+    offset: int
+    size: int
+
+
+class Op(NamedTuple):
+    """One operation. `maybe`: its instruction may skip or repeat it, so what it writes is not certain."""
+
+    code: str
+    out: Varnode | None
+    inputs: tuple[Varnode, ...]
+    maybe: bool
+
+
+class Lifter:
+    """Makes p-code. Opening a language takes a tenth of a second, so it is done when first needed."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._context: Any = None
+        self._names: dict[Any, str] = {}
+
+    def lift(self, code: bytes, address: int) -> list[Op]:
+        """The operations of straight code; they end where an instruction cannot be read."""
+        import pypcode
+
+        if self._context is None:
+            self._context = pypcode.Context(self.machine.language)
+        try:
+            translated: Any = self._context.translate(code, base_address=address)
+        except (pypcode.BadDataError, pypcode.UnimplError):
+            return []
+        ops: list[Op] = []
+        begun = 0
+        uncertain = False
+        where = address
+        for op in translated.ops:
+            name = self._name(op.opcode)
+            if name == "IMARK":
+                begun, uncertain, where = len(ops), False, op.inputs[0].offset
+                continue
+            inputs = tuple(map(_varnode, op.inputs))
+            out = op.output
+            ops.append(Op(name, None if out is None else _varnode(out), inputs, uncertain))
+            if name in ("CBRANCH", "BRANCH"):
+                target = inputs[0]
+                if target.space == MEMORY and target.offset == where:  # repeats itself
+                    ops[begun:] = [one._replace(maybe=True) for one in ops[begun:]]
+                uncertain = True
+        return ops
+
+    def _name(self, opcode: Any) -> str:
+        name = self._names.get(opcode)
+        if name is None:
+            name = self._names[opcode] = str(opcode).rpartition(".")[2]
+        return name
+
+
+def _varnode(node: Any) -> Varnode:
+    return Varnode(_SPACES.get(node.space.name, MEMORY), node.offset, node.size)

@@ -1,0 +1,1 @@
+"""Reading the file: headers, segments, symbols, relocations, unwind tables. No code is decoded here but stubs."""

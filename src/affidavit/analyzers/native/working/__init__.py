@@ -1,0 +1,1 @@
+"""The processes that read and decode a binary, and what they tell."""

@@ -1,0 +1,187 @@
+"""What functions tell of each other: calls that do not return, functions found by calls, parts that were moved away.
+
+All functions are descended into, taking every call to return. What is learnt then changes some of them: those that call
+a function which turned out not to return, and those that own a part. They are descended into again, until nothing
+changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from affidavit.analyzers.native.flow.descent import Descent, World
+from affidavit.analyzers.native.flow.functions import Function, Functions
+from affidavit.analyzers.native.flow.returning import never_returns
+
+__all__ = ["Learnt", "Rounds", "Seen", "as_seen", "look", "take_in"]
+
+_MOST_ROUNDS: Final = 64
+
+
+class Seen(NamedTuple):
+    """What one function tells of itself and of others.
+
+    Attributes:
+        start: which one.
+        comes_back: some way returns, or leads to where it is not known.
+        tails: where it goes on instead of returning, as far as an address is named.
+        calls: the addresses that it calls.
+        inside: addresses in the middle of other functions that it jumps to.
+        parts: parts that belong to it.
+        failed: why it could not be looked at, or "".
+    """
+
+    start: int
+    comes_back: bool
+    tails: list[int]
+    calls: list[int]
+    inside: list[int]
+    parts: list[int]
+    failed: str = ""
+
+
+class Learnt(NamedTuple):
+    """What a round adds: functions found by calls, parts, functions that do not return."""
+
+    called: list[int]
+    parts: list[int]
+    ending: list[int]
+
+
+def look(world: World, start: int) -> Seen:
+    """Descend into a function for what it tells."""
+    function = world.functions.by_start[start]
+    try:
+        flow = Descent(world, function).run()
+    except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        return Seen(start, True, [], [], [], [], f"{type(error).__name__}: {error}"[:200])
+    comes_back = any(kind in ("return", "unresolved") for kind in flow.exits.values())
+    tails: list[int] = []
+    calls: list[int] = []
+    for call in flow.calls.values():
+        if call.kind != "tail":
+            if call.target is not None and call.name is None:
+                calls.append(call.target)
+        elif call.target is None or call.name is not None:
+            comes_back = comes_back or call.name is None or not never_returns(call.name)
+        else:
+            tails.append(call.target)
+    functions = world.functions
+    inside = [target for target in tails if target not in functions.by_start and functions.holder(target)]
+    return Seen(start, comes_back, tails, calls, inside, flow.parts)
+
+
+def take_in(functions: Functions, ending: set[int], learnt: Learnt) -> None:
+    """Note what others learnt, in a process of its own."""
+    for address in learnt.called:
+        functions.add(address, "call-target")
+    for address in learnt.parts:
+        functions.by_start[address].part = True
+    ending.update(learnt.ending)
+
+
+class Rounds:
+    """Brings together what the functions tell.
+
+    Args:
+        functions: those that are known.
+        ending: functions that do not return; grows.
+    """
+
+    def __init__(self, functions: Functions, ending: set[int]) -> None:
+        self.functions = functions
+        self.ending = ending
+        self.seen: dict[int, Seen] = {}
+        self.failed: dict[int, str] = {}
+        self._callers: dict[int, set[int]] = defaultdict(set)
+        self._round = 0
+
+    def first(self) -> list[int]:
+        """The functions to begin with."""
+        return [function.start for function in self.functions if not function.part]
+
+    def learn(self, found: Iterable[Seen]) -> tuple[Learnt, list[int]]:
+        """Take in what a round found; what all must know now, and the functions to look at again, by address."""
+        for one in found:
+            self.seen[one.start] = one
+            if one.failed:
+                self.failed[one.start] = one.failed
+            for target in (*one.calls, *one.tails):
+                self._callers[target].add(one.start)
+        self._round += 1
+        if self._round >= _MOST_ROUNDS:
+            return Learnt([], [], []), []
+        called = self._called()
+        parts, owners = self._parts()
+        ending = sorted(self._not_returning() - self.ending)
+        learnt = Learnt(called, parts, ending)
+        take_in(self.functions, self.ending, learnt)
+        again = {caller for one in ending for caller in self._callers[one]} | owners | set(called)
+        again |= {caller for one in called for caller in self._callers[one] if caller in self.seen}
+        return learnt, sorted(start for start in again if not self.functions.by_start[start].part)
+
+    def unowned(self) -> list[int]:
+        """Parts that no function led to."""
+        owned = {part for one in self.seen.values() for part in one.parts}
+        return [one.start for one in self.functions if one.part and one.start not in owned]
+
+    def _called(self) -> list[int]:
+        """Called addresses at which no function was known, where there is code."""
+        wanted = {target for one in self.seen.values() for target in one.calls}
+        return [
+            target
+            for target in sorted(wanted - self.functions.by_start.keys())
+            if self.functions.is_code(target)
+        ]
+
+    def _parts(self) -> tuple[list[int], set[int]]:
+        """Nameless functions that nobody calls and that jump into the middle of the one that jumps to them."""
+        parts: list[int] = []
+        owners: set[int] = set()
+        for one in self.seen.values():
+            for owner in self._owners(one):
+                parts.append(one.start)
+                owners.add(owner)
+        return sorted(set(parts)), owners
+
+    def _owners(self, one: Seen) -> list[int]:
+        function = self.functions.by_start[one.start]
+        if function.part or function.basis != {"unwind-table"}:
+            return []
+        into = {
+            holder.start for target in one.inside if (holder := self.functions.holder(target)) is not None
+        }
+        callers = self._callers[one.start]
+        if not into or any(one.start in self.seen[caller].calls for caller in callers if caller in self.seen):
+            return []
+        reaching = {
+            start for start, other in self.seen.items() if start in into and self._leads_into(other, function)
+        }
+        return sorted(reaching)
+
+    def _leads_into(self, other: Seen, function: Function) -> bool:
+        return any(function.start <= target < function.end for target in other.tails)
+
+    def _not_returning(self) -> set[int]:
+        """The functions all of whose ways end without coming back: what is left when the others are taken away."""
+        left = {one.start for one in self.seen.values() if not one.comes_back}
+        users: dict[int, list[int]] = defaultdict(list)
+        work: list[int] = []
+        for start in left:
+            for target in self.seen[start].tails:
+                users[target].append(start)
+                if target not in left:
+                    work.append(start)
+        while work:
+            start = work.pop()
+            if start in left:
+                left.discard(start)
+                work += users[start]
+        return left
+
+
+def as_seen(values: Iterable[Any]) -> list[Seen]:
+    """Read what `Seen` values became on the wire."""
+    return [Seen(*one) for one in values]
