@@ -113,7 +113,8 @@ async def replay(store: Store, engines: Engines, run_id: str, *, engine: str | N
         divergence: Divergence | None = diverged.divergence
     else:
         ended = ending(outcome, program.source)
-        divergence = player.finish() or _difference(recording, value, ended)
+        same_engine = choice.engine.name == recording.engine
+        divergence = player.finish() or _difference(recording, value, ended, same_engine=same_engine)
         printed = view.settled.get("stdout"), view.settled.get("stdout_cut")
         same_output = printed == (outcome.stdout, outcome.stdout_cut)
     return Replay(
@@ -138,10 +139,14 @@ def _digest(value: JsonValue) -> str | None:
     return None if value is None else digest(canonical(value))
 
 
-def _difference(recording: Recording, value: JsonValue, ended: Ending) -> Divergence | None:
+def _difference(
+    recording: Recording, value: JsonValue, ended: Ending, *, same_engine: bool
+) -> Divergence | None:
     """How a run and its replay ended differently, after the same calls."""
     settled = recording.view.settled
-    before, now = _error(settled.get("error")), _error(ended.error)
+    # Each engine has its own words for errors of the language itself.
+    compared = _COMPARED if same_engine else tuple(name for name in _COMPARED if name != "message")
+    before, now = _error(settled.get("error"), compared), _error(ended.error, compared)
     if before != now:
         line = cast("dict[str, Any]", now or before)["line"]
         message = f"the run ended with {_named(before)}, the replay with {_named(now)}"
@@ -158,12 +163,15 @@ def _difference(recording: Recording, value: JsonValue, ended: Ending) -> Diverg
     )
 
 
-def _error(error: Any) -> dict[str, JsonValue] | None:
-    return None if error is None else {name: error.get(name) for name in _COMPARED}
+def _error(error: Any, members: Sequence[str]) -> dict[str, JsonValue] | None:
+    return None if error is None else {name: error.get(name) for name in members}
 
 
 def _named(error: Mapping[str, JsonValue] | None) -> str:
-    return "no error" if error is None else f"{error['type'] or error['code']}: {error['message']}"
+    if error is None:
+        return "no error"
+    name = str(error["type"] or error["code"])
+    return f"{name}: {error['message']}" if "message" in error else name
 
 
 def _first(was: JsonValue, became: JsonValue, place: str) -> tuple[str, JsonValue, JsonValue]:
