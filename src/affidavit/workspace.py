@@ -9,24 +9,24 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from affidavit import __version__
 from affidavit.analyzers.datasets import Datasets, Place
 from affidavit.errors import AffidavitError, NotFoundError, UsageError
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import JsonValue, Record, Subject
-from affidavit.extensions import Progress, load_analyzers
-from affidavit.mounts.mounted import Mounted, mounts_of, parse_mount
+from affidavit.extensions import Analyzer, MountAdapter, Progress, Snapshot, load_analyzers
+from affidavit.mounts.mounted import HOME, Asked, Mounted, mounts_of, parse_mount
+from affidavit.mounts.opened import OpenMounts
+from affidavit.mounts.project import FILE, read_project
 from affidavit.namespaces.operation import Namespace
 from affidavit.policy import Grant
 from affidavit.runtime.engines.engine import Engine, Engines
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Workspace"]
 
-# Mounts of the workspace itself stand in the log of this pseudo-session.
-_HOME = "workspace"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_PYTHON = "python:"
 
 
 class Workspace:
@@ -69,8 +66,8 @@ class Workspace:
         self._journal = journal
         self._journals: dict[str, Journal] = {}
         self._datasets = Datasets(root / "facts")
+        self._opened = OpenMounts(root / "cache" / store.tenant, store.blobs)
         self._tools: dict[str, Namespace] = {}
-        self._notices: list[str] = []
         self._engines = Engines(_engine_makers())
         self._kept_checker: Checker | None = None
 
@@ -110,44 +107,71 @@ class Workspace:
     async def close(self) -> None:
         """Release engines, the checker and files. Records stay."""
         await self._engines.close()
+        await self._opened.close()
         if self._kept_checker is not None:
             await self._kept_checker.close()
         self._datasets.close()
         self.store.close()
 
-    def mount(self, spec: str, *, progress: Progress | None = None, session: str = _HOME) -> Mounted:
-        """Mount `NAME=URI` and analyse it when it is a file; the same bytes are analysed once.
+    def mount(
+        self,
+        spec: str,
+        *,
+        options: Mapping[str, JsonValue] | None = None,
+        progress: Progress | None = None,
+        session: str = HOME,
+    ) -> Mounted:
+        """Mount `NAME=URI`: analyse a file, once for the same bytes, or ask a source what it offers.
 
         Args:
-            spec: `app=./app.asar`, `app=./folder`, `app=./package.tgz`, `tools=python:module`.
+            spec: `app=./app.asar`, `tools=python:module`, `wx=mcp+stdio:python server.py`; the name of a mount
+                alone mounts again what it names.
+            options: what the adapter of the URI takes beside it: `{"env": ["TOKEN"], "timeout": 30}`.
             progress: told how far an analysis is.
             session: whose mount it is; the whole workspace's by default.
 
         Raises:
-            UsageError: `mount-invalid`.
+            UsageError: `mount-invalid`, `secret-missing`.
             NotFoundError: `artifact-not-found`.
-            FailedError: `artifact-unsupported`, `analysis-failed`.
+            FailedError: `artifact-unsupported`, `analysis-failed`, `mount-failed`, `extra-missing`.
             VerificationError: `artifact-damaged`.
         """
-        name, uri = parse_mount(spec)
-        if uri.startswith(_PYTHON):
-            from affidavit.mounts.python import module_namespace
+        asked = self._asked(spec, session, options)
+        project = session == HOME and any(it.name == spec and it.project for it in self.mounts())
+        adapter = self._opened.adapter_for(asked.uri, asked.folder)
+        if adapter is None:
+            return self._analyse(asked, progress or _silent, session, project=project)
+        # A source may live in the loop that runs here: it is asked from another one.
+        return self._added(_finished(self._opened.describe(adapter, asked, project=project)), session)
 
-            target = uri.removeprefix(_PYTHON)
-            if target.endswith(".py"):
-                target = str(Path(target).expanduser().absolute())
-            module_namespace(name, target)  # what cannot be loaded is refused now, not when it is called
-            mounted = Mounted(name=name, kind="python", uri=_PYTHON + target)
-            self._log("mount-added", session, mounted.as_event())
-            return mounted
-        path = Path(uri).absolute()
+    def _asked(self, spec: str, session: str, options: Mapping[str, JsonValue] | None) -> Asked:
+        known = {it.name: it for it in self.mounts(session)}.get(spec)
+        if known is not None and options is None:
+            return Asked(name=known.name, uri=known.uri, folder=Path(known.folder), options=known.options)
+        name, uri = parse_mount(spec)
+        return Asked(name=name, uri=uri, folder=Path.cwd(), options=options or {})
+
+    async def _mount(self, asked: Asked, progress: Progress, session: str, *, project: bool) -> Mounted:
+        adapter = self._opened.adapter_for(asked.uri, asked.folder)
+        if adapter is None:
+            return self._analyse(asked, progress, session, project=project)
+        return self._added(await self._opened.describe(adapter, asked, project=project), session)
+
+    def _added(self, mounted: Mounted, session: str, record: Record | None = None) -> Mounted:
+        self._log("mount-added", session, mounted.as_event(), record)
+        return replace(mounted, session="" if session == HOME else session)
+
+    def _analyse(self, asked: Asked, progress: Progress, session: str, *, project: bool) -> Mounted:
+        if asked.options:
+            raise UsageError("mount-invalid", f"{asked.uri} is a file, and analyses take no options")
+        path = (asked.folder / Path(asked.uri).expanduser()).absolute()
         known = [_place(mounted) for mounted in self.mounts(session) if mounted.artifact]
-        with _interruptible():
-            analysed = self._datasets.analyse(path, known=known, progress=progress or _silent)
+        analysed = self._datasets.analyse(path, known=known, progress=progress)
         mounted = Mounted(
-            name=name,
+            name=asked.name,
             kind=analysed.analyzer.name,
             uri=str(path),
+            project=project,
             path=str(path),
             artifact=analysed.artifact.subject.digest,
             format=analysed.artifact.subject.format,
@@ -156,13 +180,39 @@ class Workspace:
             limitations=analysed.record.limitations,
         )
         analysed.facts.close()
-        self._log("mount-added", session, mounted.as_event(), analysed.record)
-        return mounted
+        return self._added(mounted, session, analysed.record)
 
-    def mounts(self, session: str = _HOME) -> list[Mounted]:
+    async def follow_project(self, progress: Progress | None = None) -> tuple[Grant, ...]:
+        """Mount what the project file beside the workspace asks for, take away what it no longer does.
+
+        What cannot be mounted is a notice and stops nothing else. A name that a person mounted by hand stays theirs.
+
+        Returns:
+            The grants of the file.
+
+        Raises:
+            UsageError: `project-invalid`.
+        """
+        project = read_project(self.root.parent / FILE, tenant=self.store.tenant)
+        before = {mounted.name: mounted for mounted in self.mounts()}
+        for asked in project.mounts:
+            known = before.pop(asked.name, None)
+            if known is not None and (asked.is_of(known) or not known.project):
+                if not asked.is_of(known):
+                    self._opened.tell(f"{FILE}: {asked.name} is mounted by hand as {known.uri}, and stays so")
+                continue
+            try:
+                await self._mount(asked, progress or _silent, HOME, project=True)
+            except AffidavitError as error:
+                self._opened.tell(f"{FILE}: {asked.name} cannot be mounted: {error.message}")
+        for name in [name for name, mounted in before.items() if mounted.project]:
+            self.unmount(name)
+        return project.grants
+
+    def mounts(self, session: str = HOME) -> list[Mounted]:
         """The mounts in force, by name: those of the workspace, and those of the session over them."""
-        found = mounts_of(self.store.events.of_session(_HOME))
-        if session != _HOME:
+        found = mounts_of(self.store.events.of_session(HOME))
+        if session != HOME:
             found |= mounts_of(self.store.events.of_session(session))
         return [found[name] for name in sorted(found)]
 
@@ -177,13 +227,22 @@ class Workspace:
                 return mounted
         raise NotFoundError("mount-not-found", f"no mount {name!r}", hint="`affidavit mount list` lists them")
 
+    async def snapshot(self, name: str) -> Snapshot:
+        """Ask the source of a mount that an adapter serves which state answers now.
+
+        Raises:
+            NotFoundError: `mount-not-found`.
+            AffidavitError: whatever the source says.
+        """
+        return await self._opened.snapshot(self.mounted(name))
+
     def unmount(self, name: str) -> None:
         """Take a mount away; its evidence stays.
 
         Raises:
             NotFoundError: `mount-not-found`.
         """
-        self._log("mount-removed", _HOME, {"name": self.mounted(name).name})
+        self._log("mount-removed", HOME, {"name": self.mounted(name).name})
 
     def use(self, namespace: Namespace) -> None:
         """Offer a namespace of operations to every later session of this process, as `df.tool.<name>`.
@@ -218,17 +277,19 @@ class Workspace:
         from affidavit.runtime.session import Parts, Session
 
         session_id = f"ses_{secrets.token_hex(8)}" if session_id is None else session_id
-        if not _SESSION.match(session_id) or session_id == _HOME:
+        if not _SESSION.match(session_id) or session_id == HOME:
             hint = "letters, digits, dot, dash and underscore, at most 100"
             raise UsageError("usage", f"{session_id!r} cannot be a session's id", hint=hint)
         if keep:
             opened = {"version": __version__}
             self._log("session-opened", session_id, opened, key="session-opened")
+        granted = await self.follow_project(progress)
         for spec in mounts:
-            self.mount(spec, progress=progress, session=session_id)
+            asked = self._asked(spec, session_id, None)
+            await self._mount(asked, progress or _silent, session_id, project=False)
         if keep and self._journal is not None and session_id not in self._journals:
             self._follow(session_id, self._journal)
-        grants: list[Grant] = list(self._grants)
+        grants: list[Grant] = [*self._grants, *granted]
         catalogue = self._catalogue(self.mounts(session_id), grants, progress or _silent)
         locks = self.root / "locks"
         locks.mkdir(parents=True, exist_ok=True)
@@ -272,12 +333,10 @@ class Workspace:
         return self._journals.get(session_id)
 
     def notices(self) -> list[str]:
-        """What a person should be told: mounts that cannot be loaded, journals that reached their bound."""
-        return self._notices + [
-            f"the journal {journal.path} reached its bound of {journal.settings.max_bytes} bytes:"
-            f" what came after it in session {session} is in the workspace only"
-            for session, journal in self._journals.items()
-            if journal.truncated
+        """What a person should be told: mounts that cannot be loaded, journals that are torn, damaged or full."""
+        return [
+            *self._opened.notices(),
+            *(it for journal in self._journals.values() for it in journal.notices()),
         ]
 
     async def doctor(self) -> list[Finding]:
@@ -290,15 +349,12 @@ class Workspace:
             Finding(name="python", ok=sys.version_info >= (3, 11), detail=sys.version.split()[0]),
             Finding(name="workspace", ok=True, detail=f"{self.root} opens"),
         ]
-        for point, loaded in load_analyzers():
-            if isinstance(loaded, Exception):
-                problem = f"{type(loaded).__name__}: {loaded}"
-                findings.append(
-                    Finding(name=f"analyzer {point.name}", ok=False, detail=problem, decisive=False)
-                )
-            else:
-                detail = f"facts version {loaded.version}"
-                findings.append(Finding(name=f"analyzer {point.name}", ok=True, detail=detail))
+        findings += [
+            _loading(f"analyzer {point.name}", loaded, "facts") for point, loaded in load_analyzers()
+        ]
+        findings += [
+            _loading(f"mount {name}", loaded, "contract") for name, loaded in self._opened.adapters().items()
+        ]
         # What one engine lacks is told and not decisive by itself: `engine auto` sums it up.
         probed = [*await asyncio.to_thread(CPythonEngine.probe), *await asyncio.to_thread(MontyEngine.probe)]
         findings += [replace(finding, decisive=False) for finding in probed]
@@ -322,35 +378,27 @@ class Workspace:
         """What a session may call; mounting by a person grants a mount's external operations."""
         from affidavit.runtime.catalogue import Catalogue
 
-        databases: dict[str, Namespace] = {}
-        tools = dict(self._tools)
+        places: dict[str, dict[str, Namespace]] = {"db": {}, "tool": dict(self._tools)}
         for mounted in mounts:
             if mounted.artifact:
-                databases[mounted.name] = self._datasets.namespace(_place(mounted), progress)
+                places["db"][mounted.name] = self._datasets.namespace(_place(mounted), progress)
             else:
-                tools[mounted.name] = self._module(mounted)
-                origin = f"mount {mounted.name}"
-                grants.append(Grant(effect="external", pattern=f"tool.{mounted.name}.*", origin=origin))
+                places[mounted.place][mounted.name] = self._opened.namespace(mounted)
+                pattern = f"{mounted.place}.{mounted.name}.*"
+                grants.append(Grant(effect="external", pattern=pattern, origin=f"mount {mounted.name}"))
         return Catalogue.of(
             Namespace(
                 name="df",
                 children={
-                    "db": Namespace(name="db", doc="Datasets: typed, paged collections.", children=databases),
-                    "tool": Namespace(name="tool", doc="Tools: exactly what they return.", children=tools),
+                    "db": Namespace(
+                        name="db", doc="Datasets: typed, paged collections.", children=places["db"]
+                    ),
+                    "tool": Namespace(
+                        name="tool", doc="Tools: exactly what they return.", children=places["tool"]
+                    ),
                 },
             )
         )
-
-    def _module(self, mounted: Mounted) -> Namespace:
-        """The functions of a mounted module; one that cannot be loaded is empty and told, and stops nothing else."""
-        from affidavit.mounts.python import module_namespace
-
-        try:
-            return module_namespace(mounted.name, mounted.uri.removeprefix(_PYTHON))
-        except AffidavitError as error:
-            problem = f"mount {mounted.name} cannot be loaded: {error.message}"
-            self._notices.append(f"{problem}; affidavit mount remove {mounted.name} takes it away")
-            return Namespace(name=mounted.name, doc=problem)
 
     @property
     def _checker(self) -> Checker:
@@ -383,25 +431,26 @@ class Workspace:
         self.store.append(event, record=record)
 
 
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C stop long work at once also inside an event loop, whose own handler would wait for the next await."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-    if before in (signal.SIG_IGN, None):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _silent(done: int, total: int, what: str) -> None:
     """Progress that nobody watches."""
+
+
+def _finished(described: Coroutine[Any, Any, Mounted]) -> Mounted:
+    """Run a description to its end in a loop of its own, beside the one that may be running here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(described)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        return threads.submit(asyncio.run, described).result()
+
+
+def _loading(name: str, loaded: Analyzer | MountAdapter | Exception, what: str) -> Finding:
+    """What `doctor` says of an extension."""
+    if isinstance(loaded, Exception):
+        problem = f"{type(loaded).__name__}: {loaded}"
+        return Finding(name=name, ok=False, detail=problem, decisive=False)
+    return Finding(name=name, ok=True, detail=f"{what} version {loaded.version}")
 
 
 def _place(mounted: Mounted) -> Place:

@@ -317,6 +317,8 @@ def _check(record: Record) -> None:
         raise _bad("coverage.state", record.coverage.state)
     if record.subject is not None and not _DIGEST.fullmatch(record.subject.digest):
         raise _bad("subject.digest", record.subject.digest)
+    if record.script is not None and not _DIGEST.fullmatch(record.script):
+        raise _bad("script", record.script)
     for index, parent in enumerate(record.parents):
         if not _ID.fullmatch(parent):
             raise _bad(f"parents[{index}]", parent)
@@ -363,8 +365,12 @@ def _read(reader: Reader) -> Record:
         parents=tuple(it.text() for it in fields["parents"].items()),
         coverage=_read_coverage(fields["coverage"]),
         limitations=tuple(map(_read_limitation, fields["limitations"].items())),
-        script=fields["script"].optional_text() if "script" in fields else None,
+        script=_read_script(fields["script"]) if "script" in fields else None,
     )
+
+
+def _read_script(reader: Reader) -> str | None:
+    return None if reader.json is None else reader.digest()
 
 
 def _read_outcome(reader: Reader) -> Outcome:

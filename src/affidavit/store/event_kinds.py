@@ -168,7 +168,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "name": _text, "kind": _text, "uri": _text, "path": _or_null(_text), "artifact": _or_null(_digest),
             "format": _or_null(_text), "signature": _text, "limitations": _list(_limitation),
             "place?": _choice("db", "tool"), "folder?": _or_null(_text), "options?": _object(),
-            "contents?": _or_null(_blob), "summary?": _or_null(_text), "project?": _flag,
+            "contents?": _or_null(_blob), "about?": _or_null(_text), "project?": _flag,
             "snapshot?": _or_null(_object(identity=_text, basis=_text)),
         },
     ),

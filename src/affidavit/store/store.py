@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 
 from affidavit.errors import UsageError
 from affidavit.evidence.identity import Sealed, seal
@@ -28,9 +27,8 @@ _BLOBS: Final = "blobs"
 _Entry: TypeAlias = tuple[Event, bytes, Sealed | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """An event that was just added, as a follower of its session is told.
+class Appended(NamedTuple):
+    """An event that was just added, as a follower of its session is told. A tuple: one is made for every event.
 
     Attributes:
         stored: the event.
@@ -158,9 +156,15 @@ class Store:
             VerificationError: `store-damaged`.
         """
         entry = self._prepare(event, record)
-        if event.session in self._followers:
-            return self._append_followed([entry], settle=settle)[0]
-        return self._database.write(lambda cursor: self._insert(cursor, entry))
+        follower = self._followers.get(event.session)
+        if follower is None:
+            return self._database.write(lambda cursor: self._insert(cursor, entry))
+        # The frequent case of `_append_followed`, without its lists.
+        stored, previous = self._database.write(lambda cursor: self._insert_placed(cursor, entry))
+        follower.write((Appended(stored, entry[1], entry[2], previous),))
+        if settle:
+            follower.settle()
+        return stored
 
     def append_many(
         self, events: Iterable[Event | tuple[Event, Record | Sealed | None]], *, settle: bool = True
@@ -294,9 +298,7 @@ class Store:
                 added.append(stored)
                 if stored.session in self._followers:
                     previous = self._places.before(cursor, self._tenant, stored)
-                    told.setdefault(stored.session, []).append(
-                        Appended(stored=stored, data=entry[1], sealed=entry[2], previous=previous)
-                    )
+                    told.setdefault(stored.session, []).append(Appended(stored, entry[1], entry[2], previous))
             return added
 
         added = self._database.write(work)
@@ -305,6 +307,10 @@ class Store:
             if settle:
                 self._followers[session].settle()
         return added
+
+    def _insert_placed(self, cursor: sqlite3.Cursor, entry: _Entry) -> tuple[StoredEvent, int]:
+        stored = self._insert(cursor, entry)
+        return stored, self._places.before(cursor, self._tenant, stored)
 
     def _insert(self, cursor: sqlite3.Cursor, entry: _Entry) -> StoredEvent:
         event, data, sealed = entry

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import BinaryIO, Final, Literal, TypeAlias, cast
 
-from affidavit.errors import AffidavitError, NotFoundError, UsageError
+from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.bundles.document import KIND, Bounds
 from affidavit.evidence.canonical import parse
 from affidavit.evidence.record import JsonValue, Record
 from affidavit.evidence.verification.answer import Lookup, check_envelope
 from affidavit.evidence.verification.bundle import check_bundle
-from affidavit.evidence.verification.report import Problem, Report
+from affidavit.evidence.verification.report import Problem, Report, refused
 
 __all__ = ["FileKind", "Lookups", "check_answer_file", "check_file", "kind_of"]
 
@@ -41,12 +41,16 @@ def kind_of(file: BinaryIO, name: str) -> FileKind:
 def check_file(file: BinaryIO, kind: FileKind, lookup: Lookup | None, bounds: Bounds | None = None) -> Report:
     """Check a bundle, or an answer against the records that `lookup` has.
 
+    Another version of a format is a problem like others: what cannot be read does not hold.
+
     Raises:
-        VerificationError: `format-unknown`: another version of the format.
         UsageError: `usage`: an answer alone, and no records to check it against.
     """
     if kind == "bundle":
-        return check_bundle(file, bounds)
+        try:
+            return check_bundle(file, bounds)
+        except VerificationError as error:
+            return refused("bundle", error)
     return check_answer_file(file.read(), lookup)
 
 

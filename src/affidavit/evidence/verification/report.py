@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from affidavit.errors import VerificationError
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["NOT_PROVEN", "Problem", "Report"]
+__all__ = ["NOT_PROVEN", "Problem", "Report", "refused"]
 
 NOT_PROVEN: Final = (
     "ids prove that contents are what was recorded, not who recorded them nor when: for that, sign the file",
@@ -72,3 +73,9 @@ class Report:
             "not_proven": list(NOT_PROVEN),
             **self.details,
         }
+
+
+def refused(kind: str, error: VerificationError) -> Report:
+    """The report of a file that cannot be read as what it should be: of another version, say."""
+    place = str(error.details.get("place", "$"))
+    return Report(kind=kind, problems=(Problem(place=place, code=error.code, message=error.message),))

@@ -17,7 +17,7 @@ from affidavit.store.events import Event
 from affidavit.store.store import Store
 from affidavit.store.unknowns import Unknowns
 
-__all__ = ["Imported", "import_bundle"]
+__all__ = ["Imported", "import_bundle", "importable"]
 
 _SHOWN_DIGITS: Final = 16
 
@@ -55,8 +55,26 @@ class Imported:
         }
 
 
+def importable(file: BinaryIO, bounds: Bounds | None = None) -> BundleCheck:
+    """The check of a bundle that may be imported. No workspace is needed for it.
+
+    Raises:
+        VerificationError: `bundle-damaged`, every place in `details.problems`; `format-unknown`, naming the version.
+    """
+    check = BundleCheck(bounds)
+    check.run(file)
+    if check.problems:
+        raise damaged(check.problems, "the bundle")
+    return check
+
+
 def import_bundle(
-    store: Store, file: BinaryIO, *, bounds: Bounds | None = None, now: Callable[[], float] = time.time
+    store: Store,
+    file: BinaryIO,
+    *,
+    bounds: Bounds | None = None,
+    checked: BundleCheck | None = None,
+    now: Callable[[], float] = time.time,
 ) -> Imported:
     """Add the records, blobs and unknowns of a bundle. Doing it again changes nothing.
 
@@ -67,17 +85,14 @@ def import_bundle(
         store: the workspace's store.
         file: the bundle, open for reading and seekable.
         bounds: how large it may be.
+        checked: what `importable` gave for it just before; it is asked here by default.
         now: the wall clock, seconds since the epoch.
 
     Raises:
-        VerificationError: `bundle-damaged`, every place in `details.problems`; nothing was added.
-        VerificationError: `format-unknown`, naming the version.
+        VerificationError: as `importable`; nothing was added.
         FailedError: `revision-conflict`: an unknown was revised otherwise here; `store-*`.
     """
-    first = BundleCheck(bounds)
-    first.run(file)
-    if first.problems:
-        raise damaged(first.problems, "the bundle")
+    first = checked or importable(file, bounds)
     contents = first.contents
     session = f"import-{contents.whole.removeprefix('sha256:')[:_SHOWN_DIGITS]}"
     repeated = store.events.by_key(session, "bundle") is not None

@@ -75,15 +75,21 @@ class Part:
         number: which part it is, from 1.
         path: where it stands.
         handle: its descriptor.
+        acquire: waits for the lock that all writers of this part take; raises FailedError `store-busy`.
+        release: lets the next writer in.
     """
 
-    __slots__ = ("_lock", "handle", "number", "path")
+    __slots__ = ("acquire", "handle", "number", "path", "release")
 
     def __init__(self, number: int, path: Path, handle: int) -> None:
         self.number = number
         self.path = path
         self.handle = handle
-        self._lock = Lock(handle, path)
+        lock = Lock(handle, path)
+        self.acquire, self.release = (
+            lock.acquire,
+            lock.release,
+        )  # without a step between: every event takes it
 
     @classmethod
     def open(cls, folder: Path, name: str, number: int, *, create: bool = False) -> Part:
@@ -101,18 +107,6 @@ class Part:
         if create:
             sync_folder(folder)
         return cls(number, path, handle)
-
-    def acquire(self) -> None:
-        """Wait for the lock that all writers of this part take.
-
-        Raises:
-            FailedError: `store-busy`.
-        """
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Let the next writer in."""
-        self._lock.release()
 
     def close(self) -> None:
         """Close the file, which releases the lock."""

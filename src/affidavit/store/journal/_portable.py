@@ -20,7 +20,9 @@ _ABSOLUTE: Final = re.compile(
 def portable(kind: str, data: bytes) -> bytes:
     """The canonical data of an event without paths and other marks of the host; most events have none.
 
-    A mount keeps its name, kind, artifact digest and format. Its path, and what tells whether the file changed, go.
+    A mount keeps its name, kind, artifact digest, format and description. Its path, and what tells whether the file
+    changed, go; so do the folder, the command and the options of what an adapter mounted: it is mounted again where
+    the journal is restored.
     """
     if kind != _MOUNTED:
         return data
@@ -33,6 +35,9 @@ def portable(kind: str, data: bytes) -> bytes:
         changes = {"path": None, "uri": mount.get("artifact") or ""}
     elif isinstance(mount.get("uri"), str) and (match := _ABSOLUTE.fullmatch(mount["uri"])):
         changes = {"uri": (match["scheme"] or "") + match["name"]}
+    if mount.get("folder"):
+        scheme = str(mount.get("uri", "")).partition(":")[0]
+        changes = {"uri": f"{scheme}:", "folder": None, "options": {}}
     if mount.get("signature"):
         changes["signature"] = ""
     return canonical(mount | changes) if changes else data

@@ -26,20 +26,22 @@ class Syncer:
         self._busy = False
         self._error: OSError | None = None
         self._closing = False
+        self._idle = False  # whether the thread may be waiting for the next line
         self._thread: threading.Thread | None = None
 
     def wrote(self, length: int) -> None:
         """Note bytes that were written. They reach the disk as the policy says."""
-        if self._settings.fsync == "never":
+        # Only the one writer adds. No lock is needed for that, and a waiting thread is told under its own: it says that
+        # it waits before it looks, and this adds before it looks, so one of the two sees the other.
+        self._written += length
+        if self._settings.fsync != "batch":
             return
-        with self._changed:
-            self._written += length
-            if self._settings.fsync == "batch":
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="affidavit-journal", daemon=True)
-                    self._thread.start()
-                if self._written - self._synced in (length, self._settings.batch_bytes) or self._full():
-                    self._changed.notify_all()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="affidavit-journal", daemon=True)
+            self._thread.start()
+        if self._idle or self._full():
+            with self._changed:
+                self._changed.notify_all()
 
     def check(self) -> None:
         """Raise the error that an fsync met, if one did.
@@ -120,9 +122,11 @@ class Syncer:
     def _run(self) -> None:
         with self._changed:
             while not self._closing:
+                self._idle = True
                 if self._synced >= self._written:
                     self._changed.wait()
                     continue
+                self._idle = False
                 self._changed.wait_for(
                     lambda: self._closing or self._full(), timeout=self._settings.batch_seconds
                 )

@@ -33,6 +33,7 @@ class Tail:
         end: bytes of the part that are whole lines and were read.
         left: bytes behind the last line end: a torn line.
         damaged: place and length of the unreadable lines that end the part, or None.
+        flaws: lines that are unreadable or do not follow the one before, in all parts.
         empty: whether the part has no readable line.
         head: the first line of the part, readable or not.
         first_event: the line of the first event, when it is readable.
@@ -49,6 +50,7 @@ class Tail:
     end: int = 0
     left: int = 0
     damaged: tuple[int, int] | None = None
+    flaws: int = 0
     empty: bool = True
     head: bytes = b""
     first_event: bytes = b""
@@ -89,6 +91,7 @@ class Tail:
             else:
                 place, length = self.damaged or (offset + start, 0)
                 self.damaged = (place, length + end + 1 - start)
+                self.flaws += 1
             start = end + 1
         self.end = offset + start
         self.left = len(data) - start
@@ -97,7 +100,9 @@ class Tail:
         head = HEAD.match(raw)
         if head is None:
             return False
-        self.n = int(head[1]) + 1
+        number = int(head[1])
+        self.flaws += (number, head[2].decode()) != (self.n, self.prev)
+        self.n = number + 1
         if head[3]:
             self.known.add(head[3].decode())
         if head[4]:

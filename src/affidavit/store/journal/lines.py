@@ -40,11 +40,11 @@ from affidavit.errors import AffidavitError, VerificationError
 from affidavit.evidence.canonical import MAX_DOCUMENT_DEPTH, canonical
 from affidavit.evidence.identity import Sealed
 from affidavit.evidence.record import JsonValue
-from affidavit.store.events import Event
+from affidavit.store.events import Event, StoredEvent
 
 __all__ = [
     "FORMAT", "GENESIS", "HEAD", "TAIL_BYTES", "VERSION", "Line", "blob_length", "blob_payloads", "check_version",
-    "event_payload", "make", "payload", "read_line", "record_payload", "refuse_newer", "sum_holds",
+    "event_payload", "make", "payload", "read_line", "record_payload", "refuse_newer", "sum_holds", "tells",
 ]  # fmt: skip
 
 FORMAT: Final = "affidavit-journal"
@@ -62,7 +62,6 @@ TAIL_BYTES: Final = 74
 _TAIL: Final = re.compile(rb',"sum":"([0-9a-f]{64})"\}')
 _LINE_OVERHEAD: Final = 320  # more than any line has around a piece of a blob
 _DEPTH: Final = MAX_DOCUMENT_DEPTH + 4
-_OPTIONS: Final = orjson.OPT_SORT_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,23 +96,21 @@ def payload(content: Mapping[str, JsonValue]) -> bytes:
 def event_payload(
     event: Event, data: bytes, count: int, evidence_id: str | None, sealed: Sealed | None
 ) -> bytes:
-    """Content for an event whose `data` is canonical bytes already, with the record that it brings, if any."""
-    at: Any = event.at
-    if not 1e-3 <= at < 1e15 or float(at).is_integer():
-        at = orjson.Fragment(canonical(at))  # other spellings than orjson's
-    fields: dict[str, Any] = {
-        "at": at,
-        "data": orjson.Fragment(data),
-        "kind": event.kind,
-        "session": event.session,
-    }
-    if evidence_id is not None:
-        fields["evidence"] = evidence_id
-    if event.key is not None:
-        fields["key"] = event.key
-    if event.run is not None:
-        fields["run"] = event.run
-    content = b'"count":%d,"event":%b' % (count, orjson.dumps(fields, option=_OPTIONS))
+    """Content for an event whose `data` is canonical bytes already, with the record that it brings, if any.
+
+    The members are put together by hand: a serialiser takes two and a half times as long, for every event.
+    """
+    at = event.at
+    # In this range orjson spells numbers as RFC 8785 does.
+    time = orjson.dumps(at) if 1e-3 <= at < 1e15 and not float(at).is_integer() else canonical(at)
+    content = b'"count":%d,"event":{"at":%b,"data":%b%b%b,"kind":%b%b,"session":%b}' % (
+        count, time, data,
+        b"" if evidence_id is None else b',"evidence":"%b"' % evidence_id.encode(),
+        b"" if event.key is None else b',"key":%b' % orjson.dumps(event.key),
+        orjson.dumps(event.kind),
+        b"" if event.run is None else b',"run":%b' % orjson.dumps(event.run),
+        orjson.dumps(event.session),
+    )  # fmt: skip
     if sealed is None:
         return content
     return b'"adds":"%b",%b,"record":%b' % (sealed.id.encode(), content, _record(sealed))
@@ -166,6 +163,13 @@ def read_line(raw: bytes) -> Line | None:
     except (orjson.JSONDecodeError, AffidavitError):
         return None
     return Line(n=int(head[1]), prev=head[2].decode(), sum=mark, content=json)
+
+
+def tells(line: Line, event: StoredEvent) -> bool:
+    """Whether a line of the journal and an event of the log tell the same."""
+    found = line.content["event"]
+    names = (("kind", event.kind), ("at", event.at), ("run", event.run), ("key", event.key))
+    return found.get("evidence") == event.evidence_id and all(found.get(name) == own for name, own in names)
 
 
 def check_version(head: Mapping[str, Any], name: str) -> None:

@@ -21,7 +21,7 @@ from affidavit.store.journal.verify import Report, open_walk, report, verify
 from affidavit.store.store import Store
 from affidavit.store.unknowns import KIND, Unknowns, read_revision
 
-__all__ = ["Restored", "restore"]
+__all__ = ["Restored", "restorable", "restore"]
 
 _Print: TypeAlias = bytes
 _SHOWN: Final = 3
@@ -57,7 +57,29 @@ class Restored:
         }
 
 
-def restore(path: Path, store: Store, *, partial: bool = False) -> Restored:
+def restorable(path: Path, *, partial: bool = False) -> Report:
+    """The report of a journal that may be restored. No workspace is needed for it.
+
+    Args:
+        path: a part of the journal.
+        partial: whether a damaged one may be.
+
+    Raises:
+        VerificationError: `journal-damaged`, with the problems in `details`; `journal-version`.
+        NotFoundError: `artifact-not-found`.
+    """
+    found = verify(path)
+    if found.status == "damaged" and not partial:
+        raise VerificationError(
+            "journal-damaged",
+            f"{path} does not hold: " + "; ".join(it.message for it in found.problems[:_SHOWN]),
+            hint="`--partial` restores what is readable",
+            details={"problems": [it.as_json() for it in found.problems]},
+        )
+    return found
+
+
+def restore(path: Path, store: Store, *, partial: bool = False, checked: Report | None = None) -> Restored:
     """Add the events, records and blobs of a journal to a workspace. Repeating it adds nothing.
 
     The journal is checked as a whole first, and all of it is added in one transaction. A torn end costs the torn line
@@ -67,20 +89,14 @@ def restore(path: Path, store: Store, *, partial: bool = False) -> Restored:
         path: a part of the journal.
         store: the workspace's store.
         partial: whether what is readable of a damaged journal is added.
+        checked: what `restorable` gave for it just before; it is asked here by default.
 
     Raises:
-        VerificationError: `journal-damaged`, with the problems in `details`; nothing was added.
-        FailedError: `journal-version`; `journal-mismatch`: the workspace has another session of this name.
+        VerificationError: as `restorable`; nothing was added.
+        FailedError: `journal-mismatch`: the workspace has another session of this name.
         NotFoundError: `artifact-not-found`.
     """
-    first = verify(path)
-    if first.status == "damaged" and not partial:
-        raise VerificationError(
-            "journal-damaged",
-            f"{path} does not hold: " + "; ".join(it.message for it in first.problems[:_SHOWN]),
-            hint="`--partial` restores what is readable",
-            details={"problems": [it.as_json() for it in first.problems]},
-        )
+    first = checked or restorable(path, partial=partial)
     contents = Contents(open_walk(path), on_blob=lambda digest, data: _put(store, digest, data))
     revised: list[Event] = []
     register = _Register(store, revised)

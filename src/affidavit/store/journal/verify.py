@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from affidavit.errors import NotFoundError, VerificationError
 from affidavit.evidence.record import JsonValue
@@ -14,6 +15,8 @@ from affidavit.store.journal.names import parts_of
 from affidavit.store.journal.reader import Problem, Walk
 
 __all__ = ["Report", "open_walk", "report", "verify"]
+
+_SHOWN: Final = 20  # missing records that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,23 @@ class Report:
             "problems": [it.as_json() for it in self.problems],
         }
 
+    def notes(self) -> list[str]:
+        """What a reader should know although it holds: what it does not have, and who wrote it."""
+        found = [] if self.closed else ["it is not closed: it is being written, or its writer ended early"]
+        if self.bound:
+            found.append(f"it reached its bound of {self.bound} bytes: later events are not in it")
+        if self.unread:
+            kinds = ", ".join(self.unread)
+            found.append(f"events of kinds that this version does not know are kept as they are: {kinds}")
+        found += map(_loss, self.losses)
+        found += (
+            f"{one['evidence_id']} is not in it, and line {one['line']} of {one['file']} rests on it"
+            for one in self.outside[:_SHOWN]
+        )
+        if len(self.outside) > _SHOWN:
+            found.append(f"{len(self.outside) - _SHOWN} more records that others rest on are not in it")
+        return found
+
 
 def verify(path: Path) -> Report:
     """Check the journal that a file is a part of. Needs no workspace and changes nothing.
@@ -135,4 +155,11 @@ def report(contents: Contents, path: Path) -> Report:
         ),
         unread=dict(sorted(contents.unread.items())),
         problems=tuple(contents.walk.problems),
+    )
+
+
+def _loss(loss: Mapping[str, JsonValue]) -> str:
+    where = f"{loss['length']} bytes at {loss['place']} of part {loss['part']}"
+    return (
+        f"a writer was killed once: {where} were lost" if loss["cut"] else f"a writer went on behind {where}"
     )

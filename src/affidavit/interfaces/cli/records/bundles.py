@@ -19,7 +19,7 @@ from affidavit.evidence.verification import signing
 from affidavit.evidence.verification.answer import envelope_of
 from affidavit.interfaces.cli.output import Common, emit, lines, say
 from affidavit.store import Store
-from affidavit.store.exporting import Selection, export_bundle, import_bundle
+from affidavit.store.exporting import Selection, export_bundle, import_bundle, importable
 
 __all__ = ["compare", "export", "import_", "merge", "show", "sign", "verify_signature"]
 
@@ -96,11 +96,10 @@ def import_(
         max_records: Most records.
     """
     bounds = Bounds(file_bytes=max_mb * _MB, records=max_records)
-    with (
-        open_input(file, bounds.file_bytes) as opened,
-        Store.open(common.workspace, tenant=common.tenant) as store,
-    ):
-        done = import_bundle(store, opened, bounds=bounds)
+    with open_input(file, bounds.file_bytes) as opened:
+        checked = importable(opened, bounds)  # refuses before a workspace is made
+        with Store.open(common.workspace, tenant=common.tenant) as store:
+            done = import_bundle(store, opened, checked=checked)
     if common.json:
         emit({"file": str(file), **done.as_json()})
     else:

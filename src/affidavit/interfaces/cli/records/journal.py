@@ -21,6 +21,7 @@ from affidavit.store.journal import JournalSettings, Problem, Report
 from affidavit.store.journal import restore as restore_journal
 from affidavit.store.journal import verify as verify_journal
 from affidavit.store.journal.contents import Contents
+from affidavit.store.journal.restore import restorable
 from affidavit.store.journal.verify import open_walk, report
 
 __all__ = ["Journalling", "restore", "tail", "verify"]
@@ -83,10 +84,9 @@ def restore(
         file: The journal; its other parts are looked for beside it.
         partial: Restore what is readable of a damaged journal.
     """
-    if not file.is_file():
-        verify_journal(file)  # refuses: no workspace is made for nothing
+    checked = restorable(file, partial=partial)  # refuses before a workspace is made
     with Store.open(common.workspace, tenant=common.tenant) as store:
-        done = restore_journal(file, store, partial=partial)
+        done = restore_journal(file, store, partial=partial, checked=checked)
     if common.json:
         emit(done.as_json())
         return 0
@@ -141,16 +141,9 @@ def _short(data: Any) -> str:
 def _verdict(file: Path, found: Report) -> str:
     words = {"holds": "holds", "torn": "holds up to its torn end", "damaged": "does not hold"}
     size = f"{found.events} events, {found.records} records, {found.blobs} blobs in {found.lines} lines"
-    end = "closed" if found.closed else "not closed: it is being written, or its writer ended early"
-    text = f"{file}: {words[found.status]}\n  session {found.session or 'unknown'}: {size}; {end}\n"
-    if found.bound:
-        text += f"  it reached its bound of {found.bound} bytes: later events are not in it\n"
-    if found.unread:
-        kinds = ", ".join(found.unread)
-        text += f"  events of kinds that this version does not know are kept as they are: {kinds}\n"
-    for loss in found.losses:
-        text += f"  a writer was killed once: {loss['length']} bytes at {loss['place']} were lost\n"
-    return text
+    end = "; closed" if found.closed else ""
+    text = f"{file}: {words[found.status]}\n  session {found.session or 'unknown'}: {size}{end}\n"
+    return text + "".join(f"  {note}\n" for note in found.notes())
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:

@@ -9,12 +9,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from affidavit.errors import VerificationError
 from affidavit.evidence.bundles.document import Bounds
 from affidavit.evidence.bundles.merging import OpenBundle
 from affidavit.evidence.files import open_input
 from affidavit.evidence.verification.answer import Lookup
 from affidavit.evidence.verification.files import Lookups, check_file, kind_of
-from affidavit.evidence.verification.report import NOT_PROVEN, Problem, Report
+from affidavit.evidence.verification.report import NOT_PROVEN, Problem, Report, refused
 from affidavit.interfaces.cli.output import Common, emit
 from affidavit.store import Store
 
@@ -52,12 +53,15 @@ def verify(
 
 def _report(file: Path, evidence: list[Path], bounds: Bounds, common: Common) -> Report:
     with ExitStack() as stack:
-        opened = stack.enter_context(
-            open_input(file, 1 << 40 if file.suffix == ".jsonl" else bounds.file_bytes)
-        )
-        kind = kind_of(opened, file.name)
-        if kind == "journal":
-            return _journal(file)
+        try:
+            opened = stack.enter_context(
+                open_input(file, 1 << 40 if file.suffix == ".jsonl" else bounds.file_bytes)
+            )
+            kind = kind_of(opened, file.name)
+            if kind == "journal":
+                return _journal(file)
+        except VerificationError as error:
+            return refused("file", error)
         lookups: list[Lookup] = [
             OpenBundle.read(
                 str(path), stack.enter_context(open_input(path, bounds.file_bytes)), bounds
@@ -73,7 +77,10 @@ def _report(file: Path, evidence: list[Path], bounds: Bounds, common: Common) ->
 def _journal(file: Path) -> Report:
     from affidavit.store.journal.verify import verify as verify_journal
 
-    found = verify_journal(file)
+    try:
+        found = verify_journal(file)
+    except VerificationError as error:
+        return refused("journal", error)
     document = found.as_json()
     return Report(
         kind="journal",
@@ -84,6 +91,7 @@ def _journal(file: Path) -> Report:
             for it in found.problems
         ),
         counts={"lines": found.lines, "events": found.events, "records": found.records, "blobs": found.blobs},
+        notes=tuple(found.notes()),
         details={"journal": {name: value for name, value in document.items() if name != "problems"}},
     )
 
