@@ -115,6 +115,8 @@ CODES: Final[Mapping[str, str]] = {
     "mount-exists": "the name is taken by another mount",
     "mount-not-found": "no mount has this name",
     "mount-failed": "what stands behind a mount cannot be reached or does not answer as it should",
+    "project-invalid": "the project file is malformed; details.path names the place",
+    "content-left-out": "a part of a reply that its value does not hold",
     "secret-missing": "an environment variable that a mount's options name is not set",
     # limitations: places in a dataset that could not be examined
     "entry-unsafe": "a container entry whose name or link leaves the container",

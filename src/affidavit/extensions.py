@@ -130,6 +130,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+        tell: tells the person something of this mount that is no failure of a call (the server offers other tools
+            now); each notice is shown once.
 class Snapshot:
     """Which state of a source answers, and how one knows.
 
@@ -139,6 +141,7 @@ class Snapshot:
             `a live server: each reply stands for the moment of its call`.
     """
 
+    tell: Callable[[str], None]
     identity: str
     basis: str
 

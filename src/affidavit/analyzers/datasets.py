@@ -5,8 +5,11 @@ The record of the analysis is the parent of every query's record, so what a page
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,8 +111,9 @@ class Datasets:
             VerificationError: `artifact-damaged`.
         """
         analyzer = self._analyzer_for(path)
-        artifact = _identified(analyzer, path, known)
-        facts = self._made(analyzer, artifact, progress)
+        with _interruptible():
+            artifact = _identified(analyzer, path, known)
+            facts = self._made(analyzer, artifact, progress)
         record = Record(
             kind="observation",
             operation=f"{analyzer.name}.analyze/1",
@@ -233,3 +237,20 @@ def _changed(place: Place) -> FailedError:
         hint=f"mount it again: affidavit mount add {place.name}=...",
         details={"artifact": place.subject.digest},
     )
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C stop long work at once also inside an event loop, whose own handler would wait for the next await."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before in (signal.SIG_IGN, None):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

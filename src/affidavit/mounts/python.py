@@ -5,6 +5,7 @@ The functions run in this process, with its rights; only a person mounts them. W
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib
 import importlib.util
@@ -14,16 +15,70 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from affidavit.errors import AffidavitError, UsageError
+from affidavit.errors import AffidavitError, FailedError, UsageError
+from affidavit.evidence.record import JsonValue
+from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.namespaces.functions import Marks, marks_of, operation_from_function
 from affidavit.namespaces.names import identifiers
 from affidavit.namespaces.operation import Namespace, Operation
 
-__all__ = ["functions_namespace", "load_module", "module_namespace"]
+__all__ = ["PythonAdapter", "functions_namespace", "load_module", "module_namespace"]
 
 SCHEME: Final = "python:"
+
+
+class PythonAdapter:
+    """`python:package.module` and `python:./tools.py`: the module is imported when it is mounted and per process."""
+
+    name = "python"
+    version = "1"
+    place: Literal["db", "tool"] = "tool"
+
+    def probe(self, uri: str, head: bytes) -> bool:
+        """Whether the URI has the scheme."""
+        return uri.startswith(SCHEME) and not head
+
+    async def describe(self, source: Source) -> Description:
+        """Import the module, to see that it can be mounted: its functions are read anew in each process."""
+        mounted = _Module(source)
+        names = ", ".join(mounted.namespace.operations)
+        return Description(contents=None, summary=f"functions: {names}", snapshot=await mounted.snapshot())
+
+    def open(self, source: Source, contents: JsonValue) -> Mount:  # noqa: ARG002 - the module itself says it
+        """Import the module."""
+        return _Module(source)
+
+
+class _Module:
+    def __init__(self, source: Source) -> None:
+        if source.options:
+            raise UsageError("mount-invalid", f"python: has no option {next(iter(source.options))!r}")
+        target = source.uri.removeprefix(SCHEME)
+        module = load_module(target, folder=source.folder)
+        self._file = module.__file__
+        self._namespace = _of_module(source.name, module)
+
+    @property
+    def namespace(self) -> Namespace:
+        return self._namespace
+
+    async def snapshot(self) -> Snapshot:
+        if not self._file:
+            return Snapshot(identity="", basis="a module without a file")
+        try:
+            data = await asyncio.to_thread(Path(self._file).read_bytes)
+        except OSError as error:
+            raise FailedError(
+                "mount-failed", f"the module's file cannot be read: {error.strerror}"
+            ) from error
+        return Snapshot(
+            identity=f"sha256:{hashlib.sha256(data).hexdigest()}", basis="SHA-256 of the module's file"
+        )
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 def functions_namespace(
@@ -80,7 +135,10 @@ def module_namespace(name: str, target: str, *, folder: Path | None = None) -> N
         UsageError: `mount-invalid` when there is no such module, its import fails, or nothing in it can be called;
             `schema-unsupported` for a marked function that cannot be an operation.
     """
-    module = load_module(target, folder=folder)
+    return _of_module(name, load_module(target, folder=folder))
+
+
+def _of_module(name: str, module: ModuleType) -> Namespace:
     chosen, asked = _functions(module)
     base = (
         Path(module.__file__).stem

@@ -1,0 +1,223 @@
+"""The mounts of one workspace that adapters serve: which adapter, what it says, and what stays open.
+
+Adapters come in by entry point, ours like a stranger's; one that does not load stops no other. A mount is opened when a
+session first needs it and stays open until the workspace closes, so connections outlive a session. What was mounted
+for one session alone is opened for that session alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from affidavit.errors import AffidavitError, FailedError, UsageError
+from affidavit.evidence import values
+from affidavit.evidence.canonical import freeze, parse
+from affidavit.evidence.record import BlobRef, JsonValue
+from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Source, load_mounts
+from affidavit.mounts.mounted import Asked, Mounted, names_scheme
+from affidavit.mounts.secrets import Secrets, shielded
+from affidavit.namespaces.operation import Namespace
+from affidavit.store.blobs import Blobs
+
+__all__ = ["OpenMounts"]
+
+_HEAD_BYTES: Final = 4096
+_MAX_CONTENTS: Final = 64 << 20
+_MAX_NOTICES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    mount: Mount
+    namespace: Namespace
+
+
+class OpenMounts:
+    """What is mounted through adapters.
+
+    Args:
+        cache: a folder for what adapters derive from their sources.
+        blobs: where descriptions are kept.
+        environment: where the values of named environment variables are read.
+    """
+
+    def __init__(self, cache: Path, blobs: Blobs, environment: Mapping[str, str] = os.environ) -> None:
+        self._cache = cache
+        self._blobs = blobs
+        self._environment = environment
+        self._adapters: dict[str, MountAdapter] | None = None
+        self._faults: dict[str, Exception] = {}
+        self._open: dict[bytes, _Opened] = {}
+        self._notices: dict[str, None] = {}
+
+    def adapter_for(self, uri: str, folder: Path) -> MountAdapter | None:
+        """The adapter that a URI belongs to, or None when it is a file or folder for an analyzer.
+
+        Raises:
+            UsageError: `mount-invalid` for a URI that several adapters claim, or a scheme that none does.
+        """
+        head = _head(folder, uri)
+        claims = [adapter for adapter in self._loaded().values() if _claims(adapter, uri, head)]
+        if len(claims) > 1:
+            names = " and ".join(adapter.name for adapter in claims)
+            hint = "write the URI with the scheme of one of them"
+            raise UsageError("mount-invalid", f"{uri!r} is claimed by {names}", hint=hint)
+        if claims:
+            return claims[0]
+        if names_scheme(uri) and not head and not (folder / uri).exists():
+            broken = "; ".join(
+                f"{name} cannot be loaded: {type(error).__name__}: {error}"
+                for name, error in self._faults.items()
+            )
+            raise UsageError(
+                "mount-invalid",
+                f"no mount adapter takes {uri.partition(':')[0]}:" + (f" ({broken})" if broken else ""),
+                hint=f"there are {', '.join(self._loaded())}; `affidavit doctor` shows what is missing",
+            )
+        return None
+
+    async def describe(self, adapter: MountAdapter, asked: Asked, *, project: bool) -> Mounted:
+        """Ask a source what it offers and keep that; the mount is in force when its event is logged.
+
+        Raises:
+            AffidavitError: whatever the adapter raises, without secrets; `mount-failed` for anything else.
+        """
+        secrets = Secrets(self._environment)
+        source = self._source(asked.name, asked.uri, asked.folder, asked.options, secrets)
+        try:
+            described = await adapter.describe(source)
+            contents = self._kept(described, secrets)
+        except AffidavitError as error:
+            raise secrets.error(error) from None
+        except Exception as error:  # an adapter is foreign code
+            words = secrets.text(f"{type(error).__name__}: {error}")
+            raise FailedError("mount-failed", f"{asked.name} cannot be mounted: {words}") from None
+        return Mounted(
+            name=asked.name,
+            kind=adapter.name,
+            uri=asked.uri,
+            project=project,
+            limitations=tuple(replace(it, message=secrets.text(it.message)) for it in described.limitations),
+            place=adapter.place,
+            folder=str(asked.folder),
+            options=asked.options,
+            contents=contents,
+            about=secrets.text(described.summary),
+            snapshot=described.snapshot,
+        )
+
+    def namespace(self, mounted: Mounted) -> Namespace:
+        """The operations of a mount. One that cannot be opened is empty and told, and stops nothing else."""
+        try:
+            return self._opened(mounted).namespace
+        except AffidavitError as error:
+            problem = f"mount {mounted.name} cannot be loaded: {error.message}"
+        except Exception as error:  # an adapter is foreign code
+            problem = f"mount {mounted.name} cannot be loaded: {type(error).__name__}: {error}"
+        self.tell(f"{problem}; affidavit mount remove {mounted.name} takes it away")
+        return Namespace(name=mounted.name, doc=problem)
+
+    async def snapshot(self, mounted: Mounted) -> Snapshot:
+        """Ask which state of a mount's source answers now. Raises `AffidavitError` when that cannot be told."""
+        return await self._opened(mounted).mount.snapshot()
+
+    def tell(self, notice: str) -> None:
+        """Note what a person should be told, once."""
+        if len(self._notices) < _MAX_NOTICES:
+            self._notices[notice] = None
+
+    def notices(self) -> list[str]:
+        """What a person should be told."""
+        return list(self._notices)
+
+    def adapters(self) -> dict[str, MountAdapter | Exception]:
+        """Every registered adapter by name, or why it cannot be loaded."""
+        return {**self._loaded(), **self._faults}
+
+    async def close(self) -> None:
+        """Close every open mount; one that fails stops no other."""
+        opened, self._open = self._open, {}
+        closed = [asyncio.wait_for(one.mount.close(), timeout=10.0) for one in opened.values()]
+        await asyncio.gather(*closed, return_exceptions=True)
+
+    def _opened(self, mounted: Mounted) -> _Opened:
+        known = self._open.get(mounted.key())
+        if known is not None:
+            return known
+        adapter = self._loaded().get(mounted.kind)
+        if adapter is None:
+            problem = self._faults.get(mounted.kind)
+            why = f" ({type(problem).__name__}: {problem})" if problem else ""
+            raise UsageError("mount-invalid", f"there is no mount adapter {mounted.kind!r} here{why}")
+        secrets = Secrets(self._environment)
+        source = self._source(
+            mounted.name, mounted.uri, Path(mounted.folder or "/"), mounted.options, secrets
+        )
+        contents = self._contents(mounted)
+        mount = adapter.open(source, contents)
+        opened = _Opened(mount=mount, namespace=shielded(mount.namespace, secrets))
+        self._open[mounted.key()] = opened
+        return opened
+
+    def _source(
+        self, name: str, uri: str, folder: Path, options: Mapping[str, JsonValue], secrets: Secrets
+    ) -> Source:
+        def tell(notice: str) -> None:
+            self.tell(f"mount {name}: {secrets.text(notice)}")
+
+        return Source(
+            name=name,
+            uri=uri,
+            folder=folder,
+            options=options,
+            secret=secrets.get,
+            tell=tell,
+            cache=self._cache,
+        )
+
+    def _contents(self, mounted: Mounted) -> JsonValue:
+        return values.decode(parse(self._blobs.get(mounted.contents.digest))) if mounted.contents else None
+
+    def _kept(self, described: Description, secrets: Secrets) -> BlobRef:
+        data = freeze(secrets.value(described.contents)).data
+        if len(data) > _MAX_CONTENTS:
+            raise FailedError(
+                "value-too-large",
+                f"the description has {len(data)} bytes, and {_MAX_CONTENTS} are the bound",
+                hint="mount a part of it",
+            )
+        return self._blobs.put(data)
+
+    def _loaded(self) -> dict[str, MountAdapter]:
+        if self._adapters is None:
+            self._adapters = {}
+            for point, loaded in load_mounts():
+                if isinstance(loaded, Exception):
+                    self._faults[point.name] = loaded
+                else:
+                    self._adapters[loaded.name] = loaded
+        return self._adapters
+
+
+def _claims(adapter: MountAdapter, uri: str, head: bytes) -> bool:
+    try:
+        return adapter.probe(uri, head)
+    except Exception:  # an adapter is foreign code: one that cannot even look does not get the mount
+        return False
+
+
+def _head(folder: Path, uri: str) -> bytes:
+    """The first bytes of the file when the URI is the path of one."""
+    try:
+        path = folder / Path(uri).expanduser()
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(_HEAD_BYTES)
+    except (OSError, ValueError, RuntimeError):
+        return b""
