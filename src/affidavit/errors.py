@@ -129,6 +129,9 @@ CODES: Final[Mapping[str, str]] = {
     "parse-timed-out": "a source file that could not be parsed in time",
     "parse-failed": "a source file that ended its parser",
     "encoding": "a source file that is not UTF-8",
+    "flow-unresolved": "a place in code from which it is not known where the flow goes on",
+    "table-unproven": "a jump table whose number of entries nothing in the code proves",
+    "code-undecodable": "a place that the flow reaches and where there is no instruction",
     # the rest
     "usage": "the command line is malformed",
     "interrupted": "stopped by the user",

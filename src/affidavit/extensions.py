@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
 from affidavit.facts.collection import CollectionSpec
 from affidavit.facts.factfile import FactFileWriter
+from affidavit.facts.graph import GraphSpec
 from affidavit.namespaces.operation import Namespace
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Analysis",
     "Analyzer",
     "Artifact",
+    "GraphAnalyzer",
     "Description",
     "Mount",
     "MountAdapter",
@@ -101,6 +103,17 @@ class Analyzer(Protocol):
     def analyze(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
         """Write every row. Either completes or raises: time never truncates facts."""
         ...
+
+
+@runtime_checkable
+class GraphAnalyzer(Analyzer, Protocol):
+    """An analyzer whose datasets have graphs.
+
+    Attributes:
+        graphs: what they are made of, by the collection whose operations they join; "" for the dataset itself.
+    """
+
+    graphs: Mapping[str, GraphSpec]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

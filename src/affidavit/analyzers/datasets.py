@@ -10,16 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from affidavit.errors import AffidavitError, FailedError, NotFoundError
 from affidavit.evidence.record import JsonValue, Producer, Record, Subject, Success
-from affidavit.extensions import Analyzer, Artifact, Progress, load_analyzers
+from affidavit.extensions import Analyzer, Artifact, GraphAnalyzer, Progress, load_analyzers
 from affidavit.facts.cache import QueryCache
 from affidavit.facts.collection import Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFile, FactFileWriter, FactKey, FactStore, analysis_meta
+from affidavit.facts.graph import FactGraphs, ResidentGraphs
 from affidavit.namespaces.datasets.collections import collection_namespace
+from affidavit.namespaces.datasets.graphs import graph_operations
 from affidavit.namespaces.operation import Namespace
 
 __all__ = ["Analysed", "Datasets", "Place"]
@@ -70,11 +72,15 @@ class _Dataset:
 
     def collection(self, spec: CollectionSpec) -> Collection:
         """The collection, after a look at the artifact; one look a second, for that of 8,000 files takes 30 ms."""
+        self.check()
+        return Collection(spec, self.facts, self.parent, self.cache)
+
+    def check(self) -> None:
+        """Look whether the artifact is what was mounted. Raises `FailedError(artifact-changed)`."""
         now = time.monotonic()
         if self.looked is None or now - self.looked > _LOOK_SECONDS:
             self._look()
             self.looked = now
-        return Collection(spec, self.facts, self.parent, self.cache)
 
     def _look(self) -> None:
         try:
@@ -96,6 +102,7 @@ class Datasets:
         self._facts = FactStore(folder)
         self._open: dict[Place, _Dataset] = {}
         self._analyzers: dict[str, Analyzer] | None = None
+        self._graphs = ResidentGraphs()
 
     def analyse(self, path: Path, *, known: Iterable[Place] = (), progress: Progress) -> Analysed:
         """Analyse a file or folder; the same bytes are analysed once.
@@ -145,13 +152,27 @@ class Datasets:
         def opened(spec: CollectionSpec) -> Callable[[], Collection]:
             return lambda: self._dataset(place, analyzer, progress).collection(spec)
 
+        def facts() -> tuple[FactFile, ParentRef]:
+            dataset = self._dataset(place, analyzer, progress)
+            dataset.check()
+            return dataset.facts, dataset.parent
+
         producer = Producer(name=analyzer.name, version=analyzer.version)
+        graphs = {
+            name: graph_operations(spec, FactGraphs(spec, facts), producer=producer, resident=self._graphs)
+            for name, spec in (analyzer.graphs if isinstance(analyzer, GraphAnalyzer) else {}).items()
+        }
+        collections = {
+            spec.name: collection_namespace(spec, opened(spec), producer=producer)
+            for spec in analyzer.collections
+        }
         return Namespace(
             name=place.name,
             doc=f"{place.subject.format} {place.subject.digest[:19]}",
+            operations=graphs.get("", {}),
             children={
-                spec.name: collection_namespace(spec, opened(spec), producer=producer)
-                for spec in analyzer.collections
+                name: replace(one, operations={**one.operations, **graphs.get(name, {})})
+                for name, one in collections.items()
             },
         )
 
@@ -160,6 +181,7 @@ class Datasets:
         for dataset in self._open.values():
             dataset.facts.close()
         self._open.clear()
+        self._graphs.clear()
 
     def _dataset(self, place: Place, analyzer: Analyzer, progress: Progress) -> _Dataset:
         if place in self._open:
