@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from affidavit.analyzers.native.rows import COLLECTIONS
+from affidavit.analyzers.native.rows import COLLECTIONS, GRAPHS
 from affidavit.analyzers.native.working.pool import Allowance, Workers
 from affidavit.errors import FailedError, NotFoundError, VerificationError
 from affidavit.evidence.record import Coverage, Limitation, Subject
@@ -18,6 +19,7 @@ from affidavit.extensions import Analysis, Artifact, Progress
 if TYPE_CHECKING:
     from affidavit.facts.collection import CollectionSpec
     from affidavit.facts.factfile import FactFileWriter
+    from affidavit.facts.graph import GraphSpec
 
 __all__ = ["DECODERS", "MAX_LIMITATIONS", "NativeAnalyzer"]
 
@@ -52,6 +54,7 @@ class NativeAnalyzer:
     name = "native"
     version = "1;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
     collections: tuple[CollectionSpec, ...] = COLLECTIONS
+    graphs: Mapping[str, GraphSpec] = GRAPHS
 
     def __init__(self, *, processes: int | None = None, allowance: Allowance | None = None) -> None:
         self._processes = processes

@@ -20,14 +20,17 @@ a jump table whose number of entries nothing in the code proves.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
 from affidavit.facts.collection import CollectionSpec
+from affidavit.facts.graph import Bounds, GraphSpec
 
 __all__ = [
     "COLLECTIONS",
+    "GRAPHS",
     "BlocksItem",
     "BlocksRow",
     "CallsRow",
@@ -264,3 +267,30 @@ COLLECTIONS: Final = (
         where=("id", "section", "value"),
     ),
 )
+
+_FUNCTIONS, _BLOCKS, _EDGES, _CALLS = COLLECTIONS[:4]
+
+GRAPHS: Final[Mapping[str, GraphSpec]] = {
+    "": GraphSpec(
+        contract="native",
+        version=1,
+        blocks=_BLOCKS,
+        edges=_EDGES,
+        owner="function",
+        source="source",
+        target="target",
+    ),
+    "calls": GraphSpec(
+        contract="native.calls",
+        version=1,
+        blocks=_FUNCTIONS,
+        edges=_CALLS,
+        owner=None,
+        source="function",
+        target="callee",
+        ordinal=None,
+        exit=None,
+        bounds=Bounds(blocks=200_000, edges=2_000_000),
+    ),
+}
+"""Control flow within a function, and calls between functions."""
