@@ -22,6 +22,7 @@ class Bench:
     """Runs scripts whose operations end in an order that the test decides.
 
     Attributes:
+        name: the session's id.
         gates: calls of `late(n)` return when their event is set.
         made: the operations that were really called.
         on_late: told of each call of `late` before it waits.
@@ -30,11 +31,17 @@ class Bench:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self.name = "s0"
+        workspace.use(functions_namespace("t", [self.ten, self.late, self.long, self.boom]))
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin another session, and forget what the one before did."""
+        self.name = f"s{int(self.name[1:]) + 1}"
         self.gates: dict[int, asyncio.Event] = {}
         self.made: list[str] = []
         self.on_late: Callable[[], object] = list
         self.on_ten: Callable[[], object] = list
-        workspace.use(functions_namespace("t", [self.ten, self.late, self.long, self.boom]))
 
     def ten(self, n: int) -> int:
         """Ten times n."""
@@ -59,19 +66,19 @@ class Bench:
         self.made.append("boom")
         raise ValueError(text)
 
-    async def session(self, name: str = "s1") -> Session:
-        return await self.workspace.session(name)
+    async def session(self, name: str | None = None) -> Session:
+        """The session of the test, or another."""
+        return await self.workspace.session(name or self.name)
 
     async def replayed(
         self,
         source: str,
         *,
         engine: str = "cpython",
-        session: str = "s1",
         inputs: Mapping[str, Any] | None = None,
     ) -> tuple[Run, dict[str, Replay]]:
         """Run a script, and replay it on every engine that accepts it; nothing is called meanwhile."""
-        run = await (await self.session(session)).run(source, engine=engine, inputs=inputs)
+        run = await (await self.session()).run(source, engine=engine, inputs=inputs)
         assert run.status in ("succeeded", "failed"), run.error
         return run, await self.replays(run)
 

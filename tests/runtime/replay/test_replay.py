@@ -13,6 +13,8 @@ from affidavit.errors import FailedError, NotFoundError
 
 from .bench import ENGINES, Bench
 
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
 CLOCK = """
 import time, datetime
 before = time.time()
@@ -300,15 +302,26 @@ async def test_a_cancelled_run_is_not_replayed(bench: Bench) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     with pytest.raises(FailedError, match="was cancelled"):
-        await bench.workspace.replay("1", session="s1")
+        await bench.workspace.replay("1", session=bench.name)
 
 
 async def test_a_run_is_named_by_id_prefix_or_number(bench: Bench) -> None:
     run = await (await bench.session()).run("1")
-    await (await bench.session("s2")).run("2")
-    for name, session in ((run.run_id, None), (run.run_id[:12], None), ("1", "s1"), (run.run_id, "s1")):
+    await (await bench.session(f"{bench.name}-b")).run("2")
+    for name, session in (
+        (run.run_id, None),
+        (run.run_id[:16], None),
+        ("1", bench.name),
+        (run.run_id, bench.name),
+    ):
         assert (await bench.workspace.replay(name, session=session)).run_id == run.run_id
-    for name, session in (("1", None), ("2", "s1"), ("run_", None), (run.run_id, "s2"), ("", None)):
+    for name, session in (
+        ("1", None),
+        ("2", bench.name),
+        ("run_", None),
+        (run.run_id, f"{bench.name}-b"),
+        ("", None),
+    ):
         with pytest.raises(NotFoundError) as missing:
             await bench.workspace.replay(name, session=session)
         assert missing.value.code == "run-not-found"

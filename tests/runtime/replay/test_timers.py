@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 
 from affidavit.runtime.engines.cpython import CPythonEngine
 from affidavit.runtime.engines.engine import Engine
@@ -27,7 +28,10 @@ seen
 """
 
 
-@pytest.fixture(params=[CPythonEngine, MontyEngine])
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package", params=[CPythonEngine, MontyEngine])
 async def engine(request: pytest.FixtureRequest) -> Any:
     made: Engine = request.param()
     await made.start()
