@@ -19,7 +19,7 @@ from affidavit.extensions import Analyzer, Artifact, GraphAnalyzer, Progress, lo
 from affidavit.facts.cache import QueryCache
 from affidavit.facts.collection import Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFile, FactFileWriter, FactKey, FactStore, analysis_meta
-from affidavit.facts.graph import FactGraphs, ResidentGraphs
+from affidavit.facts.graph import FactGraphs, GraphSpec, ResidentGraphs
 from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.datasets.graphs import graph_operations
 from affidavit.namespaces.operation import Namespace
@@ -160,7 +160,7 @@ class Datasets:
         producer = Producer(name=analyzer.name, version=analyzer.version)
         graphs = {
             name: graph_operations(spec, FactGraphs(spec, facts), producer=producer, resident=self._graphs)
-            for name, spec in (analyzer.graphs if isinstance(analyzer, GraphAnalyzer) else {}).items()
+            for name, spec in _graphs(analyzer).items()
         }
         collections = {
             spec.name: collection_namespace(spec, opened(spec), producer=producer)
@@ -246,6 +246,10 @@ def _identified(analyzer: Analyzer, path: Path, known: Iterable[Place]) -> Artif
         if place.path == path and place.signature == signature and place.analyzer == analyzer.name:
             return Artifact(path=path, subject=place.subject, signature=signature)
     return analyzer.identify(path)
+
+
+def _graphs(analyzer: Analyzer) -> Mapping[str, GraphSpec]:
+    return analyzer.graphs if isinstance(analyzer, GraphAnalyzer) else {}
 
 
 def _key(analyzer: Analyzer, artifact: str) -> FactKey:
