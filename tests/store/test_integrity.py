@@ -65,11 +65,77 @@ def test_exactly_the_damaged_ones_are_listed(store: Store) -> None:
         ("blob", cut),
         ("blob", gone),
         ("event", "4"),
+        ("database", "events_are_not_changed"),
     }
     assert (health.holds, health.unreferenced) == (False, 1)
     assert all(one.remedy and one.message and not one.repaired for one in health.damage)
-    # None of it can be derived from the rest, and nothing is made up.
-    assert [one.repaired for one in check_store(store, repair=True).damage] == [False] * 4
+    # Of the data nothing can be derived from the rest, and nothing is made up; the rule is put back.
+    repaired = check_store(store, repair=True).damage
+    assert [one.repaired for one in repaired] == [one.kind == "database" for one in repaired]
+    assert {one.kind for one in check_store(store).damage} == {"record", "blob", "event"}
+
+
+def found(store: Store) -> set[tuple[str, str]]:
+    """What a check finds, but for the rules that the test itself took out."""
+    return {(one.kind, one.name) for one in check_store(store).damage if one.kind != "database"}
+
+
+def without_rules(store: Store) -> None:
+    for name in ("events_are_not_changed", "events_are_not_deleted", "records_are_not_deleted"):
+        damage(store, f"DROP TRIGGER {name}")
+
+
+def test_rows_that_were_deleted_are_missed(store: Store) -> None:
+    store.append(event(), record=record(1))  # a record that two events are about
+    without_rules(store)
+    damage(store, "DELETE FROM records WHERE id = ?", record_id(record(1)))
+    assert found(store) == {("record", "before 3"), ("record", "of event 2"), ("record", "of event 10")}
+    damage(store, "DELETE FROM events WHERE seq IN (4, 5, 8)")
+    assert found(store) >= {("event", "before 6"), ("event", "before 9")}
+    assert "2 events were taken out" in next(
+        it.message for it in check_store(store).damage if it.name == "before 6"
+    )
+
+
+def test_the_first_row_is_missed_too(store: Store) -> None:
+    without_rules(store)
+    damage(store, "DELETE FROM events WHERE seq = 1")
+    assert found(store) == {("event", "before 2")}
+
+
+def test_an_event_that_no_session_writes_is_found(store: Store) -> None:
+    good = {"key": "a", "code": "x = 1"}
+    store.append(event("preamble-set", data=good))
+    assert found(store) == set()
+    odd: list[tuple[str, Any, dict[str, Any]]] = [
+        ("preamble-set", {"code": "x"}, {}),
+        ("unknown-revised", {}, {}),
+        ("run-settled", {"status": "fine", "has_value": False}, {"run": "r"}),
+        ("call-recorded", {"call": 1}, {}),
+        ("mount-added", [1], {}),
+        ("session-opened", {"version": "1"}, {"at": 1e300}),
+    ]
+    numbers = {store.append(event(kind, data=data, **more)).seq for kind, data, more in odd}
+    assert found(store) == {("event", str(number)) for number in numbers}
+
+
+def test_what_must_come_before_an_event_is_looked_for(store: Store) -> None:
+    ended = {
+        "call": 3, "operation": "a", "line": 0, "column": 0, "iteration": 0, "contract": "a/1", "status": "ok",
+        "code": "", "duration_ms": 0.5,
+    }  # fmt: skip
+    call = store.append(event("call-recorded", data=ended), record=record(1))
+    started = {"engine": "cpython", "reason": "", "clock": 1.5, "seed": 1}
+    run = store.append(event("run-started", data=started, run="r"))
+    assert found(store) == {("event", str(call.seq)), ("event", str(run.seq))}
+
+
+def test_data_that_was_spelt_anew_is_found(store: Store) -> None:
+    without_rules(store)
+    damage(store, "UPDATE events SET data = ? WHERE seq = 2", b'{"a": 1}')
+    damage(store, "UPDATE events SET at = 'soon' WHERE seq = 3")
+    damage(store, "UPDATE events SET run = x'00' WHERE seq = 4")
+    assert found(store) == {("event", "2"), ("event", "3"), ("event", "4")}
 
 
 def test_the_same_content_again_repairs_under_the_same_id(store: Store) -> None:

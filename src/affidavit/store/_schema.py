@@ -13,6 +13,16 @@ FEW: Final = "kind NOT IN ('call-started', 'call-recorded')"
 """Of what `events_by_kind` holds: everything but the calls, of which a run makes any number. SQLite uses the index only
 where this very term stands in the query."""
 
+TRIGGERS: Final = {
+    name: f"CREATE TRIGGER {name} BEFORE {what} BEGIN SELECT RAISE (ABORT, '{refusal}'); END"
+    for name, what, refusal in (
+        ("events_are_not_changed", "UPDATE ON events", "events are append-only"),
+        ("events_are_not_deleted", "DELETE ON events", "events are append-only"),
+        ("records_are_not_deleted", "DELETE ON records", "records are never deleted"),
+    )
+}
+"""What keeps rows from being changed and deleted, by name."""
+
 # Text ids are kept once, in `records`; events refer to a record by its number, which keeps their rows and indexes
 # small. `seq` is a plain rowid: nothing is ever deleted, so it only grows, and AUTOINCREMENT would cost a page more.
 SCHEMA: Final = (
@@ -50,16 +60,5 @@ SCHEMA: Final = (
     "CREATE INDEX events_by_run ON events (tenant, run) WHERE run IS NOT NULL",
     "CREATE UNIQUE INDEX events_by_key ON events (tenant, session, key) WHERE key IS NOT NULL",
     f"CREATE INDEX events_by_kind ON events (tenant, session, kind) WHERE {FEW}",
-    """
-    CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
-    BEGIN SELECT RAISE (ABORT, 'events are append-only'); END
-    """,
-    """
-    CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
-    BEGIN SELECT RAISE (ABORT, 'events are append-only'); END
-    """,
-    """
-    CREATE TRIGGER records_are_not_deleted BEFORE DELETE ON records
-    BEGIN SELECT RAISE (ABORT, 'records are never deleted'); END
-    """,
+    *TRIGGERS.values(),
 )

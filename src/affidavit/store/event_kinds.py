@@ -243,7 +243,11 @@ def fault(event: Event, *steps: str) -> str:
         steps: the way to the event in the document that holds it.
     """
     try:
-        if not _EARLIEST <= event.at < _LATEST:
+        for name in ("kind", "session", "run", "key"):
+            text = getattr(event, name)
+            if text is not None or name in ("kind", "session"):
+                Reader(text, (*steps, name)).text()
+        if not _EARLIEST <= Reader(event.at, (*steps, "at")).number() < _LATEST:
             raise Reader(event.at, (*steps, "at")).refuse("seconds since the epoch, of the years 1 to 9999")
         prepare(event)
         Reader(event.data, (*steps, "data")).mapping()

@@ -5,19 +5,30 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
 from affidavit.errors import AffidavitError
-from affidavit.evidence.identity import body_id, open_sealed
-from affidavit.evidence.record import JsonValue
+from affidavit.evidence.canonical import MAX_DOCUMENT_DEPTH, canonical
+from affidavit.evidence.identity import body_id, open_foreign, open_sealed
+from affidavit.evidence.record import BlobRef, JsonValue, Success
+from affidavit.store._schema import TRIGGERS
 from affidavit.store.database import Database
+from affidavit.store.event_kinds import Story, blobs_of, fault
+from affidavit.store.events import StoredEvent, stored
 from affidavit.store.store import Store
+from affidavit.store.unknowns import REGISTER
 
 __all__ = ["Damage", "Health", "check_store"]
 
 _PAGE: Final = 500
+_MOST: Final = 100  # gaps that are listed
+_EVENTS: Final = (
+    "SELECT e.seq, e.kind, e.session, e.data, e.at, e.run, r.id, e.key"
+    " FROM events AS e LEFT JOIN records AS r ON r.number = e.record WHERE +e.tenant = ? AND e.seq > ?"
+    " ORDER BY e.seq LIMIT ?"
+)
 _BLOBS: Final = ("value_blob", "tree")  # members of events that refer to a blob
 
 
@@ -86,17 +97,23 @@ class Health:
 def check_store(store: Store, *, repair: bool = False) -> Health:
     """Hash every record and blob of the tenant again, read every event, and check the database file.
 
+    Events are held against `event_kinds` and against each other: what a run, a call or a record says was there before.
+    Numbers are given out without gaps and nothing is ever deleted, so a missing number is a row that was taken out.
+    What this cannot see: the last rows, and events that were exchanged for others as good. A journal shows both.
+
     What can be derived is put right when asked: the look-up column of an operation (from the record itself), the words
-    beside a record when they are unreadable (they are dropped: no id covers them), indexes of the database. A record or
-    blob with other bytes cannot be derived from the rest; the same content from a bundle, a journal or a new run of the
-    same call repairs it under its id.
+    beside a record when they are unreadable (they are dropped: no id covers them), indexes and rules of the database.
+    A record or blob with other bytes cannot be derived from the rest; the same content from a bundle, a journal or a
+    new run of the same call repairs it under its id.
 
     Args:
         store: the store; others may use it meanwhile.
         repair: whether to put right what can be.
     """
     check = _Check(store, repair)
-    damage = [*check.database(), *check.records(), *check.blobs(), *check.events()]
+    damage = [
+        *check.database(), *check.rules(), *check.gaps(), *check.records(), *check.blobs(), *check.events(),
+    ]  # fmt: skip
     return Health(
         records=check.counts["records"],
         blobs=check.counts["blobs"],
@@ -133,6 +150,41 @@ class _Check:
             remedy="`--repair` makes indexes again; else restore a backup, a journal or a bundle into a new workspace",
         )  # fmt: skip
 
+    def rules(self) -> Iterator[Damage]:
+        """See that the database still refuses to change and delete events and records."""
+        present = {
+            name for (name,) in self._database.read("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        }
+        for name, statement in TRIGGERS.items():
+            if name in present:
+                continue
+            self._fix(statement, ())
+            done = "put back" if self._repair else "`--repair` puts it back"
+            yield Damage(
+                kind="database", name=name, message="this rule was taken out: rows could be changed or deleted",
+                repaired=self._repair, remedy=done,
+            )  # fmt: skip
+
+    def gaps(self) -> Iterator[Damage]:
+        """Look for rows that are missing between others, and for records that events refer to and that are gone."""
+        for kind, table, column in (("event", "events", "seq"), ("record", "records", "number")):
+            # The numbers in which a stretch of rows begins, but for the first.
+            sql = (
+                f"SELECT {column}, {column} - 1 - coalesce((SELECT max(i.{column}) FROM {table} AS i"  # noqa: S608
+                f" WHERE i.{column} < o.{column}), 0) AS gone FROM {table} AS o WHERE {column} > 1"
+                f" AND NOT EXISTS (SELECT 1 FROM {table} AS i WHERE i.{column} = o.{column} - 1) LIMIT {_MOST}"
+            )
+            for number, gone in self._database.read(sql):
+                yield _lost(kind, f"before {number}", f"{gone} {kind}s were taken out of the database here")
+        sql = (
+            "SELECT seq, session, kind FROM events AS e WHERE tenant = ? AND record IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM records WHERE number = e.record) LIMIT ?"
+        )
+        for seq, session, kind in self._database.read(sql, (self._store.tenant_number, _MOST)):
+            yield _lost(
+                "record", f"of event {seq}", f"{kind} of session {session} is about a record that is gone"
+            )
+
     def records(self) -> Iterator[Damage]:
         """Compute every id again."""
         last = 0
@@ -155,14 +207,20 @@ class _Check:
                 remedy="run the same call again, or import a bundle or journal that has it",
             )  # fmt: skip
             return
-        shape: dict[str, Any] = orjson.loads(body)
-        blob = shape["outcome"].get("blob")
-        if blob is not None:
-            self._referred[blob["digest"]] = evidence_id
-        if shape.get("script") is not None:
-            self._referred.setdefault(shape["script"], "")
-        if shape["operation"] != operation:
-            self._fix("UPDATE records SET operation = ? WHERE number = ?", (shape["operation"], number))
+        try:
+            record = open_foreign(body, None)
+        except AffidavitError as error:
+            yield Damage(
+                kind="record", name=evidence_id, message=error.message, repaired=False,
+                remedy="it has its id and is none that this product writes: nothing can be put right",
+            )  # fmt: skip
+            return
+        if isinstance(record.outcome, Success) and isinstance(record.outcome.result, BlobRef):
+            self._referred[record.outcome.result.digest] = evidence_id
+        if record.script is not None:
+            self._referred.setdefault(record.script, "")
+        if record.operation != operation:
+            self._fix("UPDATE records SET operation = ? WHERE number = ?", (record.operation, number))
             yield self._derivable(evidence_id, f"it is listed under the operation {operation!a}")
         if not _notes_fit(body, notes):
             self._fix("UPDATE records SET notes = NULL WHERE number = ?", (number,))
@@ -199,29 +257,42 @@ class _Check:
     def events(self) -> Iterator[Damage]:
         """Read every event of the log."""
         last = 0
-        sql = "SELECT seq, session, kind, data FROM events WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
-        while rows := self._database.read(sql, (self._store.tenant_number, last, _PAGE)):
-            for seq, session, kind, data in rows:
-                last = seq
+        stories: dict[str, Story] = {}
+        while rows := self._database.read(_EVENTS, (self._store.tenant_number, last, _PAGE)):
+            for row in rows:
+                last = row[0]
                 self.counts["events"] += 1
                 try:
-                    json = orjson.loads(data)
-                except orjson.JSONDecodeError:
-                    yield Damage(
-                        kind="event", name=str(seq), message=f"{kind} of session {session}: its data is not JSON",
-                        repaired=False, remedy="restore the session from its journal into a new workspace",
-                    )  # fmt: skip
-                    continue
-                yield from self._event_blob(seq, json)
+                    yield from self._event(stored(row), row[3], stories)
+                except AffidavitError as error:
+                    yield _lost("event", str(last), error.message)
         self.counts["unreferenced"] = len(self._present - set(self._referred))
 
-    def _event_blob(self, seq: int, json: Any) -> Iterator[Damage]:
-        fields = cast("dict[str, Any]", json) if isinstance(json, dict) else {}
-        for blob in (fields[name] for name in _BLOBS if fields.get(name) is not None):
-            address = str(blob["digest"])
-            self._referred[address] = f"event {seq}"
-            if address not in self._present:
-                yield self._blob(address, f"it is not there, and event {seq} refers to it")
+    def _event(self, event: StoredEvent, data: Any, stories: dict[str, Story]) -> Iterator[Damage]:
+        where = f"{event.kind} of session {event.session}"
+        problem = fault(event) or (
+            "" if _is_canonical(event, data) else "its data is not in the canonical form"
+        )
+        if problem:
+            yield _lost("event", str(event.seq), f"{where}: {problem}")
+            return
+        story = stories.setdefault(event.session, Story())
+        missing = "" if event.session == REGISTER else story.tell(event)[1]
+        if missing:
+            yield _lost("event", str(event.seq), f"{where}: {missing}")
+        for ref in blobs_of(event):
+            self._referred[ref.digest] = f"event {event.seq}"
+            if ref.digest not in self._present:
+                yield self._blob(ref.digest, f"it is not there, and event {event.seq} refers to it")
+
+
+def _lost(kind: str, name: str, message: str) -> Damage:
+    remedy = "restore the session from its journal into a new workspace"
+    return Damage(kind=kind, name=name, message=message, repaired=False, remedy=remedy)
+
+
+def _is_canonical(event: StoredEvent, data: Any) -> bool:
+    return canonical(event.data, max_depth=MAX_DOCUMENT_DEPTH) == data
 
 
 def _reindex(cursor: sqlite3.Cursor) -> None:
