@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain, islice
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -250,10 +251,10 @@ class Checker:
         server, project = await self._running()
         try:
             async with asyncio.timeout(self._timeout):
-                typed = [await self._module(server, project, text) for text in rows]
-                modules = [await self._module(server, project, text) for text, _ in used]
+                texts = [*(text for text, _ in used), *rows]
+                modules = await self._modules(server, project, texts)
                 names = [", ".join(exported) for _, exported in used]
-                host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=True))
+                host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=False))
                 first, *between, script = await server.examine(host, cells)
         except TimeoutError as error:
             await self._drop()
@@ -262,20 +263,25 @@ class Checker:
             server.kill()  # a half-read reply cannot be resumed
             raise
         _refuse_dirty("the host's names cannot be read", first)
-        return script, between, modules + typed
+        return script, between, modules
 
-    async def _module(self, server: TypeServer, project: Project, text: str) -> str:
-        name, path = project.add(text)
-        if path is not None:
-            server.announce(path)
-            wrong = [
-                finding for finding in await server.examine_stub(path, text) if finding.rule in _STUB_ERRORS
-            ]
-            if wrong:
-                project.spoil(name)
-        if project.is_spoilt(name):
+    async def _modules(self, server: TypeServer, project: Project, texts: Sequence[str]) -> list[str]:
+        """The names of the modules that hold these stubs, each of them free of errors."""
+        names: list[str] = []
+        new: dict[Path, str] = {}
+        for text in texts:
+            name, path = project.add(text)
+            names.append(name)
+            if path is not None:
+                new[path] = text
+        if new:
+            server.announce(new)
+            for path, findings in (await server.examine_stubs(new)).items():
+                if any(finding.rule in _STUB_ERRORS for finding in findings):
+                    project.spoil(path.stem)
+        if any(map(project.is_spoilt, names)):
             raise _Unchecked("the host's stubs have errors: what they declare is unknown")
-        return name
+        return names
 
     async def _running(self) -> tuple[TypeServer, Project]:
         """The warm server, or a new one where there is none or the old one has served long enough."""

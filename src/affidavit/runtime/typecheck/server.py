@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,9 +118,9 @@ class TypeServer:
             raise ServerLostError("the type checker does not count columns in bytes")
         self._notify("initialized", {})
 
-    def announce(self, path: Path) -> None:
-        """Tell it that a stub module was written; without this it would not look for the file."""
-        changes = [{"uri": path.as_uri(), "type": 1}]
+    def announce(self, paths: Iterable[Path]) -> None:
+        """Tell it that stub modules were written; without this it would not look for the files."""
+        changes = [{"uri": path.as_uri(), "type": 1} for path in paths]
         self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
 
     async def examine(self, host: str, cells: Sequence[str]) -> tuple[tuple[Finding, ...], ...]:
@@ -147,13 +147,19 @@ class TypeServer:
         asyncio.get_running_loop().call_later(_LULL_SECONDS, self._flush)
         return tuple(replies)
 
-    async def examine_stub(self, path: Path, text: str) -> tuple[Finding, ...]:
-        """Findings of a stub module itself."""
-        document = {"uri": path.as_uri()}
-        opened = {**document, "languageId": "python", "version": 1, "text": text}
-        self._notify("textDocument/didOpen", {"textDocument": opened})
-        found = _findings(await self._reply(self._ask("textDocument/diagnostic", {"textDocument": document})))
-        self._notify("textDocument/didClose", {"textDocument": document})
+    async def examine_stubs(self, stubs: Mapping[Path, str]) -> dict[Path, tuple[Finding, ...]]:
+        """Findings of stub modules themselves, by their paths."""
+        for path, text in stubs.items():
+            opened = {"uri": path.as_uri(), "languageId": "python", "version": 1, "text": text}
+            self._notify("textDocument/didOpen", {"textDocument": opened})
+        # Only now: a request that is under way when a document changes is refused.
+        asked = {
+            path: self._ask("textDocument/diagnostic", {"textDocument": {"uri": path.as_uri()}})
+            for path in stubs
+        }
+        found = {path: _findings(await self._reply(identifier)) for path, identifier in asked.items()}
+        for path in stubs:
+            self._notify("textDocument/didClose", {"textDocument": {"uri": path.as_uri()}})
         return found
 
     def kill(self) -> None:

@@ -1,5 +1,5 @@
 """What values reach a place: an analysis of the whole script, for what type annotations do not say."""
 
-from affidavit.runtime.typecheck.flow.analysis import Analysis
+from affidavit.runtime.typecheck.flow.analysis import Analysis, follow
 
-__all__ = ["Analysis"]
+__all__ = ["Analysis", "follow"]

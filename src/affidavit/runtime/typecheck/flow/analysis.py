@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from affidavit.runtime.typecheck.catalogue import named
 from affidavit.runtime.typecheck.flow import expressions, statements
@@ -42,11 +42,16 @@ from affidavit.runtime.typecheck.flow.shapes import (
     Values,
     joined,
 )
-from affidavit.runtime.typecheck.rules.case import Case
 
-__all__ = ["Analysis"]
+if TYPE_CHECKING:
+    from affidavit.runtime.typecheck.rules.case import Case
+
+__all__ = ["Analysis", "follow"]
 
 _PASSES: Final = 14
+_MOST_NODES: Final = 12_000
+"""Longer scripts (some 30 KB) are not followed: it would take too long."""
+
 _EVALUATED: Final = (
     *statements.NOTED,
     ast.Call,
@@ -61,6 +66,17 @@ _EVALUATED: Final = (
 _WIDEST: Final = 12
 _OPAQUE_BASES: Final = frozenset({"object", "Generic", "Protocol", "ABC"})
 Made = TypeVar("Made")
+
+
+def follow(case: Case) -> Analysis | None:
+    """The analysis of a script; None where it would take too long, or where names come into being unseen."""
+    if case.script.dynamic or len(case.script.nodes) > _MOST_NODES:
+        return None
+    analysis = Analysis(case)
+    try:
+        return analysis if analysis.run() else None
+    except RecursionError:  # expressions nested too deeply
+        return None
 
 
 class Analysis:
@@ -167,7 +183,7 @@ class Analysis:
         """An attribute; None where the owner certainly has none of this name."""
         match owner:
             case HostObject():
-                return UNKNOWNS if name in self.case.stores.attributes else self.hosts.attribute(owner, name)
+                return UNKNOWNS if self._is_stored(name) else self.hosts.attribute(owner, name)
             case Instance(of=one):
                 return self._of_class(one, name, owner)
             case Class():
@@ -182,6 +198,11 @@ class Analysis:
                 return UNKNOWNS
             case _:
                 return frozenset({Bound(owner, name)}) if owner is PLAIN else UNKNOWNS
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether the script may put something of its own under this name into an object of the host."""
+        stores = self.case.stores
+        return name in stores.attributes | stores.copied or self.case.is_probed(name)
 
     def item(self, owners: Values, index: ast.expr) -> Values:
         """What an index or key gives, of whichever of the owners has it."""
@@ -282,7 +303,7 @@ class Analysis:
             pending += new
         return found
 
-    def _of_class(self, one: Class, name: str, instance: Instance | None) -> Values | None:
+    def _of_class(self, one: Class, name: str, instance: Instance | None) -> Values:
         found: set[Shape] = set()
         owners = self._family(one)
         for owner in owners:
@@ -293,9 +314,7 @@ class Analysis:
         )
         if dynamic or one in self._escaped or instance in self._escaped:
             found.add(UNKNOWN)
-        if found or (name.startswith("__") and name.endswith("__")):
-            return frozenset(found)
-        return NOTHING
+        return frozenset(found)
 
     def _seen_from(self, shape: Shape, instance: Instance | None) -> Values:
         """What an attribute of the class is on an instance: functions become methods, properties their value."""
@@ -328,8 +347,9 @@ class Analysis:
                     return frozenset(owner.items[key].shapes | owner.element.shapes)
                 return owner.inside()
             case HostObject():
-                found = self.hosts.item(owner, index)
-                return found if found is not None else NOTHING
+                if isinstance(key, str) and self._is_stored(key):
+                    return UNKNOWNS
+                return self.hosts.item(owner, index) or NOTHING
             case Instance():
                 given = Arguments(call=index, positional=(self.of(index),))
                 method = self.attribute(owner, "__getitem__")

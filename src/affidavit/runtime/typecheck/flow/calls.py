@@ -135,7 +135,8 @@ def _run(analysis: Analysis, function: Function, given: Arguments) -> Values:
         elif parameters.kwarg is not None:
             _keyword(analysis, parameters.kwarg, name, values)
     if given.is_open:
-        for parameter in known.values():
+        rest = [parameters.kwarg] if parameters.kwarg is not None else []
+        for parameter in [*known.values(), *rest]:
             analysis.put(analysis.bound(parameter), UNKNOWNS)
     return frozenset({function.made}) if function.made is not None else frozenset(function.returns.shapes)
 
@@ -191,7 +192,10 @@ def _fields(analysis: Analysis, one: Class, given: Arguments) -> None:
         for node in one.node.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     ]
-    inherits = bool(one.node.bases)
+    words = {found.id for node in fields for found in ast.walk(node) if isinstance(found, ast.Name)}
+    special = any(keyword.arg in {"init", "kw_only"} for node in ast.walk(one.node) if isinstance(node, ast.Call)
+                  for keyword in node.keywords)  # fmt: skip
+    inherits = bool(one.node.bases) or special or bool(words & {"ClassVar", "InitVar", "KW_ONLY"})
     for position, node in enumerate(fields):
         assert isinstance(node.target, ast.Name)
         values = given.named.get(node.target.id) or (
@@ -229,7 +233,13 @@ _EXTENDING = frozenset(
 )
 _TAKING = frozenset({"pop", "popleft", "get_nowait", "__getitem__", "__next__"})
 _SAME = frozenset({"copy", "difference", "intersection", "__iter__", "elements"})
+_REORDERING = frozenset(
+    {"insert", "pop", "popleft", "remove", "reverse", "sort", "rotate", "appendleft", "clear"}
+)
+"""After these, nothing is known by position."""
+
 _QUIET = frozenset({
+    "join",
     "remove", "reverse", "index", "count", "clear", "discard", "rotate", "issubset", "issuperset", "isdisjoint",
     "__len__", "__contains__", "task_done", "empty", "full", "qsize", "intersection_update", "total",
 })  # fmt: skip
@@ -260,6 +270,8 @@ def _late(analysis: Analysis, place: ast.AST, values: Values) -> Late:
 
 
 def _of_seq(analysis: Analysis, seq: Seq, name: str, given: Arguments) -> Values:
+    if name in _REORDERING:
+        analysis.put(seq.element, seq.inside())
     if name in _ADDING:
         analysis.put(seq.element, given.at(0))
         return PLAINS

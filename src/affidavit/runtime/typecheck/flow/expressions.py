@@ -13,7 +13,9 @@ from affidavit.runtime.typecheck.flow.shapes import (
     PLAINS,
     UNKNOWNS,
     Cell,
+    Class,
     Function,
+    Instance,
     Late,
     Map,
     Record,
@@ -27,7 +29,7 @@ from affidavit.runtime.typecheck.flow.shapes import (
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
 
-__all__ = ["defaults_of", "function_of", "value"]
+__all__ = ["attribute_of", "defaults_of", "function_of", "value"]
 
 _TUPLE: Final = 8
 """Displays up to this length are known by position."""
@@ -74,11 +76,26 @@ def _name(analysis: Analysis, node: ast.expr) -> Values:
     return analysis.name(node) if isinstance(node.ctx, ast.Load) else NOTHING
 
 
+def attribute_of(analysis: Analysis, owner: Shape, name: str) -> Values:
+    """An attribute that the script asks for: what Python itself provides of objects is not known."""
+    found = analysis.attribute(owner, name) or NOTHING
+    if (
+        found
+        or not isinstance(owner, Class | Instance)
+        or not (name.startswith("__") and name.endswith("__"))
+    ):
+        return found
+    if name == "__class__" and isinstance(owner, Instance):
+        return frozenset({owner.of})
+    analysis.escape(frozenset({owner}))
+    return UNKNOWNS
+
+
 def _attribute(analysis: Analysis, node: ast.expr) -> Values:
     assert isinstance(node, ast.Attribute)
     found: set[Shape] = set()
     for owner in analysis.of(node.value):
-        found |= analysis.attribute(owner, node.attr) or NOTHING
+        found |= attribute_of(analysis, owner, node.attr)
     return frozenset(found)
 
 

@@ -11,11 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from affidavit.runtime.typecheck.flow.calls import Arguments
+from affidavit.runtime.typecheck.flow.expressions import attribute_of
 from affidavit.runtime.typecheck.flow.shapes import (
     NOTHING,
     PLAINS,
     UNKNOWNS,
+    Bound,
     Cell,
+    Class,
+    Function,
     Getter,
     Instance,
     Late,
@@ -39,7 +43,7 @@ _PURE: Final = frozenset({
     "json", "re", "math", "cmath", "statistics", "datetime", "string", "textwrap", "hashlib", "hmac", "base64", "time",
     "decimal", "fractions", "pprint", "html", "urllib", "os", "posixpath", "pathlib", "uuid", "unicodedata", "difflib",
     "fnmatch", "calendar", "zlib", "binascii", "struct", "secrets", "logging", "warnings", "sys", "locale", "numbers",
-    "enum", "abc", "bisect", "types", "traceback", "platform", "zoneinfo", "colorsys", "keyword",
+    "traceback", "platform", "zoneinfo", "colorsys", "keyword",
 })  # fmt: skip
 """Modules that give new values and keep nothing of what they get."""
 
@@ -50,6 +54,10 @@ _GIVES_PLAIN: Final = frozenset({
 })  # fmt: skip
 
 
+_CALLED: Final = (Function, Bound, Partial, Class, Instance)
+"""What even such a module may call back."""
+
+
 def library(analysis: Analysis, path: str, given: Arguments) -> Values:
     """What calling a function of this dotted name gives."""
     handler = _HANDLERS.get(path.removeprefix("builtins."))
@@ -57,16 +65,19 @@ def library(analysis: Analysis, path: str, given: Arguments) -> Values:
         return handler(analysis, given)
     module, _, name = path.partition(".")
     if module == "builtins" and name in _GIVES_PLAIN:
-        return PLAINS
-    if module == "builtins" and name.endswith(
-        ("Error", "Exception", "Warning", "Interrupt", "Iteration", "Exit")
-    ):
-        return UNKNOWNS
+        return UNKNOWNS if any(isinstance(one, Instance) for one in joined(given.everything())) else PLAINS
     if module in _PURE:
+        analysis.escape(frozenset(one for one in joined(given.everything()) if isinstance(one, _CALLED)))
         return PLAINS if path in {"json.dumps", "re.escape", "time.time"} or module == "math" else UNKNOWNS
     for values in given.everything():
         analysis.escape(values)
     return UNKNOWNS
+
+
+def _type(_: Analysis, given: Arguments) -> Values:
+    if len(given.positional) != 1 or given.named:
+        return UNKNOWNS
+    return joined([frozenset({one.of}) if isinstance(one, Instance) else UNKNOWNS for one in given.at(0)])
 
 
 def _inner(given: Arguments, *values: Values) -> Arguments:
@@ -218,7 +229,7 @@ def _getattr(analysis: Analysis, given: Arguments) -> Values:
     if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
         analysis.escape(given.at(0))
         return UNKNOWNS
-    found = [analysis.attribute(owner, name.value) or NOTHING for owner in given.at(0)]
+    found = [attribute_of(analysis, owner, name.value) for owner in given.at(0)]
     return joined(found) | given.at(2)
 
 
@@ -348,10 +359,11 @@ def _ranked(analysis: Analysis, given: Arguments) -> Values:
     return _listed(analysis, given, elements)
 
 
-def _heappush(analysis: Analysis, given: Arguments) -> Values:
+def _rearranged(analysis: Analysis, given: Arguments) -> Values:
+    """What adds to a list or reorders it: nothing is known by position any more."""
     for shape in given.at(0):
         if isinstance(shape, Seq):
-            analysis.put(shape.element, given.at(1))
+            analysis.put(shape.element, shape.inside() | given.at(1))
     return PLAINS
 
 
@@ -390,6 +402,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "getattr": _getattr,
     "setattr": _attributes,
     "super": _super,
+    "type": _type,
     "collections.defaultdict": _defaultdict,
     "collections.Counter": _counter,
     "asyncio.gather": _gather,
@@ -425,12 +438,12 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "functools.cache": _same,
     "operator.itemgetter": _itemgetter,
     **dict.fromkeys(("heapq.nlargest", "heapq.nsmallest"), _ranked),
-    "heapq.heappush": _heappush,
-    "heapq.heapify": _nothing,
+    "heapq.heappush": _rearranged,
+    "heapq.heapify": _rearranged,
     "heapq.heappop": _choice,
     "random.choice": _choice,
     **dict.fromkeys(("random.sample", "random.choices"), _firsts),
-    "random.shuffle": _nothing,
+    "random.shuffle": _rearranged,
     **dict.fromkeys(("copy.copy", "copy.deepcopy"), _same),
     "typing.cast": _second,
     "collections.abc.cast": _second,

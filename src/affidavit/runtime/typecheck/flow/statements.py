@@ -35,7 +35,8 @@ __all__ = ["NOTED", "note"]
 NOTED: Final[tuple[type[ast.AST], ...]] = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return,
     ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.Import, ast.ImportFrom, ast.match_case,
-    ast.ExceptHandler, *(getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)),
+    ast.ExceptHandler, ast.Delete,
+    *(getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)),
 )  # fmt: skip
 """The nodes that `note` does something for."""
 
@@ -82,10 +83,17 @@ def _note_others(analysis: Analysis, node: ast.AST) -> None:
             _imported(analysis, node)
         case ast.match_case():
             _matched(analysis, node)
-        case ast.ExceptHandler():
+        case ast.Delete(targets=targets):
+            _deleted(analysis, targets)
+        case _:  # a handler, or a type variable
             analysis.put(analysis.bound(node), UNKNOWNS)
-        case _:  # a type variable
-            analysis.put(analysis.bound(node), UNKNOWNS)
+
+
+def _deleted(analysis: Analysis, targets: list[ast.expr]) -> None:
+    """After `del rows[0]` nothing is known by position any more."""
+    for shape in joined(analysis.of(one.value) for one in targets if isinstance(one, ast.Subscript)):
+        if isinstance(shape, Seq):
+            analysis.put(shape.element, shape.inside())
 
 
 def _imported(analysis: Analysis, node: ast.Import | ast.ImportFrom) -> None:
@@ -142,8 +150,8 @@ def _store(analysis: Analysis, owner: Shape, index: ast.expr, values: Values) ->
         case Map():
             analysis.store(owner, index, values)
         case Seq():
-            stored = analysis.elements(values) if isinstance(index, ast.Slice) else values
-            analysis.put(owner.element, stored)
+            shifted = isinstance(index, ast.Slice)
+            analysis.put(owner.element, analysis.elements(values) | owner.inside() if shifted else values)
         case Instance():
             given = Arguments(call=index, positional=(analysis.of(index), values))
             analysis.called(analysis.attribute(owner, "__setitem__"), given)
@@ -280,7 +288,8 @@ def _member(analysis: Analysis, owner: Class, function: Function, values: Values
         analysis.put(analysis.bound(parameters[0]), frozenset({itself}))
     implicit = node.name.startswith("__") and node.name.endswith("__") and node.name not in _FOLLOWED
     if implicit or "setter" in decorators:
-        for parameter in parameters[1:]:
+        rest = [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
+        for parameter in [*parameters[1:], *node.args.kwonlyargs, *rest]:
             analysis.put(analysis.bound(parameter), UNKNOWNS)
 
 

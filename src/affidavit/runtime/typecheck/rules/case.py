@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
+from affidavit.runtime.typecheck.flow import Analysis, follow
 from affidavit.runtime.typecheck.resolve import Resolver
 from affidavit.runtime.typecheck.rules.proof import Stores, probed
 from affidavit.runtime.typecheck.rules.reach import guarded
@@ -53,6 +54,16 @@ class Case:
 
         self.answers: dict[object, bool] = {}
         self._probed = probed(self.script)
+        self._followed = False
+        self._flow: Analysis | None = None
+
+    @property
+    def flow(self) -> Analysis | None:
+        """What values reach a place, found out when first asked; None where it cannot be."""
+        if not self._followed:
+            self._followed = True
+            self._flow = follow(self)
+        return self._flow
 
     def is_probed(self, attribute: str) -> bool:
         """Whether the script asks for an attribute by a string, or sets it so."""

@@ -11,13 +11,10 @@ from affidavit.runtime.typecheck.rules import suggest
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
-__all__ = ["may_exist", "misspelt"]
+__all__ = ["contradicted", "may_exist", "misspelt"]
 
 _KEY = "invalid-typed-dict-key"
 _MISSING = ("KeyError",)
-_MOST_NODES = 12_000
-"""Longer scripts (some 30 KB) are not followed: it would take too long."""
-
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While, ast.Match, ast.BoolOp)
 _BUILTIN_ATTRIBUTES = frozenset(
@@ -33,18 +30,18 @@ def may_exist(case: Case, key: str) -> bool:
 
 def misspelt(case: Case) -> Iterator[Diagnostic]:
     """Reads of a key or attribute that nothing which gets there has, however it got there."""
-    if case.script.dynamic or len(case.script.nodes) > _MOST_NODES:
-        return
     reads = list(_doubtful(case))
-    if not reads:
+    if not reads or case.flow is None:
         return
-    analysis = Analysis(case)
-    try:
-        finished = analysis.run()
-    except RecursionError:  # expressions nested too deeply
-        return
-    for node in reads if finished else ():
-        yield from _judged(case, analysis, node)
+    for node in reads:
+        yield from _judged(case, case.flow, node)
+
+
+def contradicted(case: Case, node: ast.expr) -> bool:
+    """Whether something else than a row of the host may get to a place, whatever the type checker takes it for."""
+    return case.flow is not None and not all(
+        isinstance(one, Record) or one is PLAIN for one in case.flow.of(node)
+    )
 
 
 def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:

@@ -243,6 +243,8 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if not steady(case.script, case.stores, around.value) or keys.may_exist(case, key):
         return None
+    if keys.contradicted(case, around.value):
+        return None
     if guarded(case.script, node, "KeyError", "LookupError"):
         return None
     known = case.catalogue.keys(row)
