@@ -1,0 +1,1 @@
+"""MCP servers as namespaces below `df.tool`, over stdio and streamable HTTP."""
