@@ -59,9 +59,9 @@ class FunctionsRow(TypedDict):
     `kind`: a `function`; an `import`, code that only jumps to a function of another file; a `part` of a function that
     nothing known leads to. `name` is None where the file has none. `basis` says what claims that it begins here:
     `symbol`, `dynamic-symbol`, `unwind-table`, `entry`, `init`, `fini`, `preinit-array`, `init-array`, `fini-array`,
-    `call-target`, `linkage-table`. `returns` is false where no way through it ends in a return; None where that is not
-    known. `status`: `complete`, `partial` (some places are unknown) or `unknown` (it could not be analysed). `size`
-    counts the bytes of its blocks.
+    `call-target`, `tail-call-target`, `linkage-table`. `returns` is false where no way through it ends in a return;
+    None where that is not known. `status`: `complete`, `partial` (some places are unknown) or `unknown` (it could not
+    be analysed). `size` counts the bytes of its blocks.
     """
 
     id: str

@@ -194,7 +194,7 @@ class Descent:
         self.flow.exits[at] = "tail-call"
         if target is not None and name is None and target not in functions.by_start:
             holder = functions.holder(target)
-            if holder is not None:
+            if holder is not None and holder.sized:
                 self.unknown(at, "inside-other", f"leads into the function at {holder.start:#x}")
 
     def unknown(self, at: int, kind: str, reason: str) -> None:
@@ -311,14 +311,14 @@ class Descent:
         if target not in stubs and target not in self.world.functions.by_start:
             slot = self.world.decoder.stub(target)
             name = None if slot is None else self.world.image.imports.get(slot)
-            if name is not None:
-                stubs[target] = name
+            if name is not None and slot is not None:
+                self.world.image.add_stub(target, slot)
         return stubs.get(target)
 
     def _ends(self, target: int | None, name: str | None) -> bool:
         from affidavit.analyzers.native.flow.returning import never_returns
 
-        if target is not None and target in self.world.ending:
+        if target is not None and self.world.image.behind.get(target, target) in self.world.ending:
             return True
         return name is not None and never_returns(name)
 

@@ -108,6 +108,9 @@ class Functions:
         if not self.is_code(address):
             return None
         function = Function(start=address, basis={basis})
+        before = self.holder(address)
+        if before is not None and not before.sized:
+            before.end = address
         self.by_start[address] = function
         insort(self._starts, address)
         self._bound(function)

@@ -85,6 +85,7 @@ class Image:
         symbols: named functions.
         imports: slots that the loader fills with the address of a named function of another file.
         stubs: code that only jumps through such a slot: address to name.
+        behind: stubs that lead to a function of this very file: address to that function's.
         pointers: values that the loader writes, by address.
         frames: the unwind table, by address.
         limitations: places that could not be read, each with its reason.
@@ -98,6 +99,7 @@ class Image:
     symbols: Sequence[Symbol] = ()
     imports: Mapping[int, str] = field(default_factory=dict[int, str])
     stubs: dict[int, str] = field(default_factory=dict[int, str])
+    behind: dict[int, int] = field(default_factory=dict[int, int])
     pointers: Mapping[int, int] = field(default_factory=dict[int, int])
     frames: Sequence[Frame] = ()
     limitations: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -105,6 +107,12 @@ class Image:
 
     def __post_init__(self) -> None:
         self._starts = [area.start for area in self.areas]
+
+    def add_stub(self, address: int, slot: int) -> None:
+        """Note that the code at an address only jumps through a slot of `imports`."""
+        self.stubs[address] = self.imports[slot]
+        if self.pointers.get(slot):
+            self.behind[address] = self.pointers[slot]
 
     def area(self, address: int) -> Area | None:
         """The area that holds an address, or None."""

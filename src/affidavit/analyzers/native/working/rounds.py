@@ -43,9 +43,10 @@ class Seen(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What a round adds: functions found by calls, parts, functions that do not return."""
+    """What a round adds: functions found by calls and by tail calls, parts, functions that do not return."""
 
     called: list[int]
+    continued: list[int]
     parts: list[int]
     ending: list[int]
 
@@ -62,8 +63,11 @@ def look(world: World, start: int) -> Seen:
     calls: list[int] = []
     for call in flow.calls.values():
         if call.kind != "tail":
-            if call.target is not None and call.name is None:
-                calls.append(call.target)
+            target = None if call.target is None else world.image.behind.get(call.target, call.target)
+            if target is not None and (call.name is None or target != call.target):
+                calls.append(target)
+        elif call.target in world.image.behind:
+            tails.append(world.image.behind[call.target])
         elif call.target is None or call.name is not None:
             comes_back = comes_back or call.name is None or not never_returns(call.name)
         else:
@@ -77,6 +81,8 @@ def take_in(functions: Functions, ending: set[int], learnt: Learnt) -> None:
     """Note what others learnt, in a process of its own."""
     for address in learnt.called:
         functions.add(address, "call-target")
+    for address in learnt.continued:
+        functions.add(address, "tail-call-target")
     for address in learnt.parts:
         functions.by_start[address].part = True
     ending.update(learnt.ending)
@@ -112,14 +118,17 @@ class Rounds:
                 self._callers[target].add(one.start)
         self._round += 1
         if self._round >= _MOST_ROUNDS:
-            return Learnt([], [], []), []
-        called = self._called()
+            return Learnt([], [], [], []), []
+        called = self._new({target for one in self.seen.values() for target in one.calls})
+        continued = self._continued()
+        new = {*called, *continued}
+        cut = {holder.start for one in new if (holder := self.functions.holder(one)) and not holder.sized}
         parts, owners = self._parts()
         ending = sorted(self._not_returning() - self.ending)
-        learnt = Learnt(called, parts, ending)
+        learnt = Learnt(called, continued, parts, ending)
         take_in(self.functions, self.ending, learnt)
-        again = {caller for one in ending for caller in self._callers[one]} | owners | set(called)
-        again |= {caller for one in called for caller in self._callers[one] if caller in self.seen}
+        again = {caller for one in ending for caller in self._callers[one]} | owners | new | cut
+        again |= {caller for one in new for caller in self._callers[one] if caller in self.seen}
         return learnt, sorted(start for start in again if not self.functions.by_start[start].part)
 
     def unowned(self) -> list[int]:
@@ -127,14 +136,19 @@ class Rounds:
         owned = {part for one in self.seen.values() for part in one.parts}
         return [one.start for one in self.functions if one.part and one.start not in owned]
 
-    def _called(self) -> list[int]:
-        """Called addresses at which no function was known, where there is code."""
-        wanted = {target for one in self.seen.values() for target in one.calls}
-        return [
-            target
-            for target in sorted(wanted - self.functions.by_start.keys())
-            if self.functions.is_code(target)
-        ]
+    def _new(self, wanted: set[int]) -> list[int]:
+        """The addresses at which no function was known and where there is code, in order."""
+        return [one for one in sorted(wanted - self.functions.by_start.keys()) if self.functions.is_code(one)]
+
+    def _continued(self) -> list[int]:
+        """Where functions go on that no function whose end is told holds."""
+        found: list[int] = []
+        wanted = {target for seen in self.seen.values() for target in seen.tails}
+        for one in self._new(wanted):
+            holder = self.functions.holder(one)
+            if holder is None or not holder.sized:
+                found.append(one)
+        return found
 
     def _parts(self) -> tuple[list[int], set[int]]:
         """Nameless functions that nobody calls and that jump into the middle of the one that jumps to them."""

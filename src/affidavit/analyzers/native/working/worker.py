@@ -91,8 +91,9 @@ class _Leader:
         self.strings = Strings(image)
         self.world = _world(image, self.functions)
         self.rounds = Rounds(self.functions, self.world.ending)
-        self.stubs = dict(_stubs(image, self.world))
-        image.stubs.update(self.stubs)
+        for start, slot in _stubs(image, self.world):
+            image.add_stub(start, slot)
+        self.stubs = dict(image.stubs)
         self.workers = [self._fork(descriptor, descriptors) for descriptor in descriptors]
 
     def run(self) -> None:
@@ -220,17 +221,16 @@ class _Worker:
         return failed_report(function, failed)
 
 
-def _stubs(image: Image, world: World) -> Iterator[tuple[int, str]]:
-    """The stubs of the linkage table: every place in its sections whose code is one."""
+def _stubs(image: Image, world: World) -> Iterator[tuple[int, int]]:
+    """The stubs of the linkage table, each with its slot: every place in its sections whose code is one."""
     for area in image.areas:
         if area.executable and area.name.startswith(".plt"):
             last = -1
             for start in range(area.start, area.end, 8):
                 slot = world.decoder.stub(start)
-                name = None if slot is None else image.imports.get(slot)
-                if name is not None and slot != last:
-                    last = slot if slot is not None else -1
-                    yield start, name
+                if slot is not None and slot in image.imports and slot != last:
+                    last = slot
+                    yield start, slot
 
 
 def _send(connection: socket.socket, value: Any) -> None:
