@@ -29,7 +29,8 @@ def ok(n: int) -> int:
 
 
 async def main() -> None:
-    toolset = CodeModeToolset(FunctionToolset([ok]))
+    # By default an interpreter is used up after a thousand calls.
+    toolset = CodeModeToolset(FunctionToolset([ok]), resource_limits={"max_suspensions": 10**9})
     context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
     context.tool_manager = ToolManager(toolset=toolset)
     numbers = iter(range(1, 1 << 30))

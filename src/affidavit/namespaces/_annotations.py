@@ -56,7 +56,9 @@ def typed_dict(name: str, fields: Fields, *, doc: str = "", closed: bool = False
     Class syntax where every key may stand in a class body and none hides a name that an annotation needs; else the
     functional syntax, in which any key is text.
     """
-    used = {"NotRequired"}.union(*(names_in(annotation) for annotation, _ in fields.values()))
+    annotations = {annotation for annotation, _ in fields.values()}
+    words = {annotation for annotation in annotations if annotation.isidentifier()}
+    used = {"NotRequired"} | words | names_in("\n".join(annotations - words))
     plain = all(is_plain_identifier(key) and key not in used for key in fields)
     ending = ", closed=True" if closed else ""
     if plain:

@@ -10,8 +10,9 @@ import datetime as dt
 import decimal
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, cast
 
 from affidavit.errors import UsageError
@@ -77,7 +78,7 @@ def infer(value: Any, *, name: str = "Value", taken: Iterable[str] = ()) -> Infe
         At most about 3 KB of source; what would be longer is simplified from the inside (`dict[str, Any]`), never cut.
     """
     shape = _Shape()
-    shape.add(value, 0)
+    shape.add([value], 0)
     reserved = frozenset(taken)
     for depth in range(MAX_DEPTH, -1, -1):
         writer = _Writer(reserved=reserved, depth=depth)
@@ -97,6 +98,8 @@ def input_stub(inputs: Mapping[str, JsonValue]) -> str:
     Raises:
         UsageError: `arguments-invalid` for a name that is no Python identifier.
     """
+    if not inputs:
+        return ""
     # an input that is called like a builtin hides it from the annotations of the same module
     hidden = {name: f"_builtins.{name}" for name in BUILTIN_NAMES & set(inputs)}
     taken = set(inputs) | {"TypedDict", "NotRequired", "Any", "builtins"}
@@ -145,26 +148,37 @@ class _Shape:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     other: bool = False
 
-    def add(self, value: Any, depth: int) -> None:
-        scalar = _SCALARS.get(cast(Any, type(value)))
-        if scalar is not None:
-            self.scalars[scalar] = None
-        elif depth > MAX_DEPTH:
-            self.other = True
-        elif isinstance(value, list):
-            self.items = self.items or _Shape()
-            for one in cast(list[Any], value):
-                self.items.add(one, depth + 1)
-        elif isinstance(value, dict):
-            self.mappings += 1
-            for key, one in cast(dict[Any, Any], value).items():
-                if key not in self.fields:
-                    self.fields[key] = _Shape()
-                    self.counts[key] = 0
-                self.counts[key] += 1
-                self.fields[key].add(one, depth + 1)
-        else:
-            self.other = True
+    def add(self, values: Sequence[Any], depth: int) -> None:
+        """Take in all values of this place at once: columns are looked through much faster than rows."""
+        for kind in cast("dict[type, None]", dict.fromkeys(map(type, values))):
+            scalar = _SCALARS.get(kind)
+            if scalar is not None:
+                self.scalars[scalar] = None
+                continue
+            here: list[Any] = [one for one in values if type(one) is kind]
+            if depth > MAX_DEPTH or not issubclass(kind, list | dict):
+                self.other = True
+            elif issubclass(kind, list):
+                self.items = self.items or _Shape()
+                self.items.add([*chain.from_iterable(here)], depth + 1)
+            else:
+                self._add_mappings(here, depth)
+
+    def _add_mappings(self, mappings: Sequence[Mapping[str, Any]], depth: int) -> None:
+        self.mappings += len(mappings)
+        columns: dict[str, list[Any]] = {}
+        for mapping in mappings:
+            for key, value in mapping.items():
+                if key in columns:
+                    columns[key].append(value)
+                else:
+                    columns[key] = [value]
+        for key, column in columns.items():
+            if key not in self.fields:
+                self.fields[key] = _Shape()
+                self.counts[key] = 0
+            self.counts[key] += len(column)
+            self.fields[key].add(column, depth + 1)
 
     def merged(self, other: _Shape) -> None:
         """Take in what was seen at another place."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import orjson
+
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.infer import Inferred, infer
@@ -165,7 +167,8 @@ def type_of(value: JsonValue, number: int, size: int) -> Inferred:
     """The type of a run's value (encoded JSON): at most about 3 KB of source."""
     if size > _TYPED_BYTES:
         return Inferred(annotation="Any")
-    return infer(values.decode(value), name=f"Run{number}")
+    tagged = b'"$' in orjson.dumps(value)
+    return infer(values.decode(value) if tagged else value, name=f"Run{number}")
 
 
 def as_type(found: Inferred) -> dict[str, JsonValue]:

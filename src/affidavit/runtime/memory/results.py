@@ -17,6 +17,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.ledger import failed
 from affidavit.runtime.program import CallResult, CallReturned, Earlier
 from affidavit.store import Store, StoredEvent
+from affidavit.store.event_kinds import fault
 
 __all__ = ["ERROR_BYTES", "INLINE_BYTES", "TAIL", "ResultKind", "ResultRow", "Results", "row_of", "tail_of"]
 
@@ -67,9 +68,11 @@ class ResultRow:
 
 def row_of(event: StoredEvent, store: Store) -> ResultRow | None:
     """The row of a settlement, or None for a run that makes none: rejected, cancelled, timed out, orphaned."""
+    if event.kind != _SETTLED or event.run is None or fault(event):
+        return None
     data = cast("dict[str, Any]", event.data)
-    status = data.get("status")
-    if event.kind != _SETTLED or event.run is None or status not in ("succeeded", "failed"):
+    status = data["status"]
+    if status not in ("succeeded", "failed"):
         return None
     number, run_id = int(data["number"]), event.run
     if status == "failed":
@@ -128,9 +131,9 @@ class Results:
 
     def by_run(self, number: int) -> ResultRow | None:
         """The row of any run that ever settled, by its number; None where there is none."""
-        for row in self.rows():
-            if row.number == number:
-                return row
+        row = _numbered(self._rows, number) or _numbered(self.rows(), number)
+        if row is not None:
+            return row
         if not self._rows or not 0 < number < self._rows[-1].number:
             return None
         requested = self._store.events.by_key(self._session, f"run:{number}")
@@ -201,6 +204,10 @@ class Results:
             if len(found) < many or len(tail_of(found, self._store)) == TAIL:
                 return found
             many *= 4
+
+
+def _numbered(rows: Iterable[ResultRow], number: int) -> ResultRow | None:
+    return next((row for row in rows if row.number == number), None)
 
 
 def _unavailable(row: ResultRow) -> UsageError:
