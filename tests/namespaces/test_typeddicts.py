@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import sys
 import typing
+import uuid
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypeVar
@@ -12,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from typing_extensions import ReadOnly, TypeAliasType, TypedDict, is_typeddict
 
+from affidavit.evidence.values import encode
 from affidavit.facts.page import Found, Page
 from affidavit.namespaces.typeddicts import StubTypes, arguments_schema, declarations, json_schema
 
@@ -155,8 +159,26 @@ def test_plain_types_need_no_declarations() -> None:
     assert declarations(None) == ("None", ())
 
 
+def test_what_json_cannot_hold_is_its_tag() -> None:
+    kinds = bytes | datetime.datetime | datetime.date | decimal.Decimal | uuid.UUID
+    annotation = "bytes | _datetime.datetime | _datetime.date | _decimal.Decimal | _uuid.UUID"
+    assert declarations(kinds) == (annotation, ())
+    check = Draft202012Validator(json_schema(kinds)).is_valid
+    held = [
+        b"x",
+        datetime.datetime(2024, 2, 29),
+        datetime.date(2024, 2, 29),
+        decimal.Decimal("1.10"),
+        uuid.UUID(int=5),
+    ]
+    assert all(check(encode(value)) for value in held)
+    assert not check("x")
+    assert not check({"$int": "9007199254740993"})
+
+
 @pytest.mark.parametrize(
-    "tp", [bytes, set[str], tuple[int, ...], complex, list, dict, type, Literal[b"x"], dict[int, set[str]]]
+    "tp",
+    [bytearray, set[str], tuple[int, ...], complex, list, dict, type, Literal[b"x"], dict[int, set[str]]],
 )
 def test_what_cannot_stand_in_a_row_is_refused(tp: Any) -> None:
     with pytest.raises(TypeError):

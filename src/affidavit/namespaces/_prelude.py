@@ -14,6 +14,9 @@ from collections.abc import AsyncIterator, ItemsView, Iterator, KeysView, Mappin
 from typing import Any, Generic, Literal, Never, NotRequired, TypeVar, overload
 from typing_extensions import TypedDict
 import builtins as _builtins
+import datetime as _datetime
+import decimal as _decimal
+import uuid as _uuid
 
 _Row = TypeVar("_Row")
 

@@ -1,13 +1,17 @@
 """TypedDict classes as stub source and as JSON Schema, both from the same class.
 
-Reads what rows, items and results are made of: `str int float bool None Any Literal`, unions, `list Sequence dict
-Mapping`, TypedDicts of `typing` or `typing_extensions` (generic, total or not, `Required`, `NotRequired`, `ReadOnly`,
-recursive) and type aliases. Tagged unions are unions of TypedDicts with `Literal` fields.
+Reads what rows, items and results are made of: `str int float bool bytes None Any Literal`, `datetime date Decimal
+UUID`, unions, `list Sequence dict Mapping`, TypedDicts of `typing` or `typing_extensions` (generic, total or not,
+`Required`, `NotRequired`, `ReadOnly`, recursive) and type aliases. Tagged unions are unions of TypedDicts with
+`Literal` fields. What JSON cannot hold is in its schema the tag that stands for it.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import inspect
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType, UnionType
@@ -44,6 +48,15 @@ from affidavit.namespaces._prelude import shape
 
 __all__ = ["StubTypes", "arguments_schema", "declarations", "json_schema"]
 
+
+def _tag(tag: str, name: str) -> dict[str, JsonValue]:
+    """How a value that JSON cannot hold looks wherever JSON is shown."""
+    content: JsonValue = {"type": "string"} | ({"contentEncoding": "base64"} if tag == "$bytes" else {})
+    properties: dict[str, JsonValue] = {tag: content}
+    schema: dict[str, JsonValue] = {"type": "object", "title": name, "properties": properties}
+    return schema | {"required": [tag], "additionalProperties": False}
+
+
 _SIMPLE: Mapping[Any, tuple[str, dict[str, JsonValue]]] = {
     str: ("str", {"type": "string"}),
     bool: ("bool", {"type": "boolean"}),
@@ -53,6 +66,11 @@ _SIMPLE: Mapping[Any, tuple[str, dict[str, JsonValue]]] = {
     None: ("None", {"type": "null"}),
     Any: ("Any", {}),
     object: ("object", {}),
+    bytes: ("bytes", _tag("$bytes", "bytes")),
+    dt.datetime: ("_datetime.datetime", _tag("$datetime", "datetime")),
+    dt.date: ("_datetime.date", _tag("$date", "date")),
+    decimal.Decimal: ("_decimal.Decimal", _tag("$decimal", "Decimal")),
+    uuid.UUID: ("_uuid.UUID", _tag("$uuid", "UUID")),
 }
 _LISTS = (list, Sequence)
 _MAPPINGS = (dict, Mapping)
