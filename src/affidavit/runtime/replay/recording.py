@@ -30,6 +30,7 @@ from affidavit.runtime.program import (
 from affidavit.runtime.replay.asides import Said, asides_of
 from affidavit.runtime.run import RunView, runs_of
 from affidavit.store import Store, StoredEvent
+from affidavit.store.event_kinds import sound
 
 __all__ = ["Recording", "Site", "Taken", "find_run", "read_recording", "site_of", "source_of"]
 
@@ -134,7 +135,7 @@ def find_run(store: Store, name: str, *, session: str | None = None) -> str:
     if session is None and store.events.last(run=name) is not None:
         return name
     found: set[str] = set()
-    for event in store.events.walk(("run-requested",)):
+    for event in sound(store.events.walk(("run-requested",))):
         if event.run is None or (session is not None and event.session != session):
             continue
         number = cast("dict[str, Any]", event.data)["number"]

@@ -20,6 +20,10 @@ from affidavit.store import Store
 __all__ = ["Replay", "replay"]
 
 _COMPARED: Final = ("code", "type", "message", "line")
+_COMPARED_ACROSS: Final = (
+    "code",
+    "type",
+)  # each engine has words and places of its own for what Python raises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +148,10 @@ def _difference(
 ) -> Divergence | None:
     """How a run and its replay ended differently, after the same calls."""
     settled = recording.view.settled
-    # Each engine has its own words for errors of the language itself.
-    compared = _COMPARED if same_engine else tuple(name for name in _COMPARED if name != "message")
+    compared = _COMPARED if same_engine else _COMPARED_ACROSS
     before, now = _error(settled.get("error"), compared), _error(ended.error, compared)
     if before != now:
-        line = cast("dict[str, Any]", now or before)["line"]
+        line = cast("dict[str, Any]", ended.error or settled["error"]).get("line")
         message = f"the run ended with {_named(before)}, the replay with {_named(now)}"
         return Divergence(what="error", message=message, line=line, recorded=before, replayed=now)
     if settled["status"] != ended.status:

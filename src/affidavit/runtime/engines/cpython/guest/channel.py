@@ -31,6 +31,7 @@ Settled: TypeAlias = tuple[bool, float, bytes]
 
 _CHUNK: Final = 1 << 18
 _BODY: Final = LENGTH.size + 1
+_TIE: Final = 1e-12  # seconds between timers of one moment; the clock has nanoseconds
 _IDLE_PASSES: Final = 32  # loop passes with work left between two looks at the socket
 
 
@@ -279,6 +280,7 @@ class Loop(asyncio.SelectorEventLoop):
         self._timing = timing
         self._real = real
         self._channel = channel
+        self._ties = (0.0, 0)
         super().__init__(_Selector(channel, timing, self._next_timer))
 
     def _next_timer(self) -> float | None:
@@ -291,6 +293,12 @@ class Loop(asyncio.SelectorEventLoop):
             return False
         task = asyncio.current_task(self)
         return task is not None and not task.cancelling()
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        """Set a timer. Of those that one moment of the script's clock sets for another, the first comes first."""
+        now, many = self._timing.clock.elapsed(), self._ties[1]
+        self._ties = (now, many + 1 if now == self._ties[0] else 0)
+        return super().call_at(when + _TIE * self._ties[1], callback, *args, context=context)
 
     def time(self) -> float:
         """Seconds by the script's clock; of a loop in another thread, real ones."""
