@@ -22,7 +22,8 @@ class Diagnostic:
         line: 1-based line of the script.
         column: 1-based column, counted in characters (not bytes); the place of the wrong word where there is one.
         rule: stable id: one of `syntax`, `unknown-operation`, `not-awaited`, `unknown-where-field`,
-            `invalid-where-value`, `missing-key`, or a rule id of the type checker (`unresolved-reference`, ...).
+            `invalid-where-value`, `out-of-bounds`, `missing-key`, `unknown-result`, `result-kind`, or a rule id of the
+            type checker (`unresolved-reference`, ...).
         message: what is wrong, one line.
         blocking: whether it proves an error, so that the script is not run.
         suggestion: what should stand there instead, or None.

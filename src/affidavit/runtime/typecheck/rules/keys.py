@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from affidavit.runtime.typecheck.flow import Analysis
-from affidavit.runtime.typecheck.flow.shapes import PLAIN, Getter, HostObject, Record, Values
+from affidavit.runtime.typecheck.flow.shapes import PLAIN, UNKNOWN, Getter, HostObject, Record, Values
 from affidavit.runtime.typecheck.rules import suggest
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
-__all__ = ["contradicted", "may_exist", "misspelt"]
+__all__ = ["contradicted", "may_exist", "misspelt", "unknown"]
 
 _KEY = "invalid-typed-dict-key"
 _MISSING = ("KeyError",)
@@ -42,6 +42,11 @@ def contradicted(case: Case, node: ast.expr) -> bool:
     return case.flow is not None and not all(
         isinstance(one, Record) or one is PLAIN for one in case.flow.of(node)
     )
+
+
+def unknown(case: Case, node: ast.expr) -> bool:
+    """Whether anything at all may get to a place."""
+    return case.flow is not None and UNKNOWN in case.flow.of(node)
 
 
 def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:

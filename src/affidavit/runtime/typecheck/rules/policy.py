@@ -8,9 +8,11 @@
 | `unknown-argument`, `missing-argument`, `too-many-positional-arguments`, ... | the called signature is in our stubs |
 | `invalid-argument-type` | the same, and no value of the given type can be one of the wanted type |
 | `missing-attribute`, `not-subscriptable`, `not-callable`, `not-iterable` | the value's type is ours alone |
+| `missing-attribute`, `missing-module-member` of a module | the module itself does not have it, but something near |
 | `missing-union-attribute`, calls of builtins | see `inputs`: one item of a wholly examined input must fail |
 
-Nothing blocks that the script catches by name, and nothing that rests on a type which the script itself wrote.
+Nothing blocks that the script catches or never comes to (`reach`), nothing that rests on a type which the script itself
+wrote, and nothing where other values may get to the place than the checker believes (`flow`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
-from affidavit.runtime.typecheck.rules import inputs, keys, modules, results, suggest, types
+from affidavit.runtime.typecheck.rules import advice, inputs, keys, modules, results, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.rules.proof import steady
 from affidavit.runtime.typecheck.rules.reach import guarded
@@ -34,13 +36,6 @@ from affidavit.runtime.typecheck.verdict import Diagnostic, clipped
 __all__ = ["judge"]
 
 _IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
-_NOISE = frozenset({
-    "redundant-condition", "no-matching-overload", "unresolved-global", "invalid-assignment", "invalid-return-type",
-    "unknown-typed-dict-constructor-key", "invalid-parameter-default", "unsupported-operator", "not-subscriptable",
-    "not-iterable", "invalid-method-override", "invalid-yield",
-})  # fmt: skip
-"""Findings about types that a script wrote or the checker guessed: nothing that happens when it runs."""
-
 _WARNING = 2
 _PUT = re.compile(r"`: .*")
 _KEY = "invalid-typed-dict-key"
@@ -90,19 +85,9 @@ def judge(case: Case, findings: Sequence[Finding], stubs: Sequence[str]) -> list
             proof = None  # whether such a row is read for certain, the rules of `results` say
         if finding.rule == _KEY and (not _everywhere(finding, lacking) or _is_put_in(finding, built)):
             proof = None
-        if proof is not None or not _is_noise(case, finding, node):
+        if proof is not None or not advice.is_noise(case, finding, node):
             judged.append(_diagnostic(case, finding, node, proof))
     return judged
-
-
-def _is_noise(case: Case, finding: Finding, node: Node) -> bool:
-    """Whether an unproven finding tells nothing: correct code has such, too."""
-    if finding.rule == "invalid-argument-type":
-        found = re.search(r"Expected `([^`]+)`, found `([^`]+)`", finding.message)
-        return found is None or not types.disjoint(found[2], found[1], case.catalogue)
-    if finding.rule == _KEY and isinstance(node, ast.Constant):
-        return keys.may_exist(case, str(node.value))
-    return finding.rule in _NOISE
 
 
 def _node(case: Case, finding: Finding) -> Node:
@@ -340,6 +325,8 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if node.attr in case.stores.attributes or not steady(case.script, case.stores, node.value):
         return None
+    if keys.unknown(case, node.value) and not _is_our_error(case, node.value):
+        return None
     head = found[1].partition("[")[0]
     if not _is_ours(case, found[1]) and not _is_certain(case, node.value, found[1]):
         return None
@@ -354,8 +341,8 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         message = f"`{pending.target.path}` was not awaited: its result has `.{node.attr}` only then"
         return _Proof(message=message, suggestion="await")
     if case.catalogue.is_dict(head):
-        keys = case.catalogue.keys(head)
-        key = node.attr if node.attr in keys else suggest.close(node.attr, keys)
+        known = case.catalogue.keys(head)
+        key = node.attr if node.attr in known else suggest.close(node.attr, known)
         suggestion = f'["{key}"]' if key else None
         return _Proof(
             message=f"{head} is a dictionary: it has keys, no `.{node.attr}`", suggestion=suggestion
@@ -396,7 +383,7 @@ def _operand(case: Case, finding: Finding, node: Node) -> _Proof | None:
         certain = types.is_single(resolved.annotation) and inputs.undisturbed(case, inner)
     else:
         certain = isinstance(resolved, Callable | Pending)
-    if not certain or not steady(case.script, case.stores, inner):
+    if not certain or not steady(case.script, case.stores, inner) or keys.unknown(case, inner):
         return None
     found = re.search(r"[Oo]bject of type `(\w+)", finding.message)
     return _Proof(suggestion=_as_attribute(case, node, found[1] if found else ""))
@@ -410,17 +397,22 @@ def _item(case: Case, finding: Finding, node: Node) -> _Proof | None:
     around = case.script.parent(node) if node is not None else None
     if found is None or not isinstance(around, ast.Subscript) or not isinstance(around.ctx, ast.Load):
         return None
-    if not steady(case.script, case.stores, around.value):
+    if not steady(case.script, case.stores, around.value) or keys.unknown(case, around.value):
         return None
-    keys = case.catalogue.item_keys(found[2])
+    known = case.catalogue.item_keys(found[2])
     key = around.slice.value if isinstance(around.slice, ast.Constant) else None
-    if not keys or not _is_ours(case, found[2]) or key is None or key in case.stores.keys | case.stores.asked:
+    if (
+        not known
+        or not _is_ours(case, found[2])
+        or key is None
+        or key in case.stores.keys | case.stores.asked
+    ):
         return None
     if guarded(case.script, around, "KeyError", "LookupError", "TypeError"):
         return None
     place = (around.slice.lineno, case.text.column(around.slice.lineno, around.slice.col_offset))
-    message = f"no key {key!r} in {found[2]}; it has: {suggest.listing(keys)}"
-    return _Proof(message=message, suggestion=suggest.close(str(key), keys), place=place)
+    message = f"no key {key!r} in {found[2]}; it has: {suggest.listing(known)}"
+    return _Proof(message=message, suggestion=suggest.close(str(key), known), place=place)
 
 
 def _first(finding: Finding) -> str:
