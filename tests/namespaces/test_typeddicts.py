@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import sys
 import typing
@@ -160,14 +160,14 @@ def test_plain_types_need_no_declarations() -> None:
 
 
 def test_what_json_cannot_hold_is_its_tag() -> None:
-    kinds = bytes | datetime.datetime | datetime.date | decimal.Decimal | uuid.UUID
+    kinds = bytes | dt.datetime | dt.date | decimal.Decimal | uuid.UUID
     annotation = "bytes | _datetime.datetime | _datetime.date | _decimal.Decimal | _uuid.UUID"
     assert declarations(kinds) == (annotation, ())
     check = Draft202012Validator(json_schema(kinds)).is_valid
     held = [
         b"x",
-        datetime.datetime(2024, 2, 29),
-        datetime.date(2024, 2, 29),
+        dt.datetime(2024, 2, 29),
+        dt.date(2024, 2, 29),
         decimal.Decimal("1.10"),
         uuid.UUID(int=5),
     ]
