@@ -32,6 +32,7 @@ from affidavit.policy import Grant
 from affidavit.runtime.engines.engine import Engine, Engines
 from affidavit.runtime.engines.finding import Finding
 from affidavit.store import Event, Store
+from affidavit.store.event_kinds import sound
 from affidavit.store.journal import Journal, JournalSettings
 
 # Mounting and looking need neither the type check nor the machinery of tools: those are imported when first used.
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_STATE = ("mount-added", "mount-removed", "preamble-set", "preamble-removed", "run-requested", "run-settled")
 
 
 class Workspace:
@@ -65,6 +67,7 @@ class Workspace:
         self._grants = tuple(grants)
         self._journal = journal
         self._journals: dict[str, Journal] = {}
+        self._odd: list[str] = []  # what is told of events that no session writes
         self._datasets = Datasets(root / "facts")
         self._opened = OpenMounts(root / "cache" / store.tenant, store.blobs)
         self._tools: dict[str, Namespace] = {}
@@ -284,6 +287,7 @@ class Workspace:
             opened = {"version": __version__}
             self._log("session-opened", session_id, opened, key="session-opened")
         granted = await self.follow_project(progress)
+        self._look_at(session_id)
         for spec in mounts:
             asked = self._asked(spec, session_id, None)
             await self._mount(asked, progress or _silent, session_id, project=False)
@@ -336,6 +340,7 @@ class Workspace:
         """What a person should be told: mounts that cannot be loaded, journals that are torn, damaged or full."""
         return [
             *self._opened.notices(),
+            *self._odd,
             *(it for journal in self._journals.values() for it in journal.notices()),
         ]
 
@@ -407,6 +412,15 @@ class Workspace:
 
             self._kept_checker = Checker()
         return self._kept_checker
+
+    def _look_at(self, session_id: str) -> None:
+        """Tell of events that no session writes and that its state is therefore reduced without."""
+        log = self.store.events.of_kinds(session_id, _STATE)
+        odd = len(log) - len([*sound(log)])
+        if odd:
+            self._odd.append(
+                f"{odd} events of session {session_id} are left out: `affidavit doctor --store` says why"
+            )
 
     def _follow(self, session_id: str, settings: JournalSettings) -> None:
         """Journal a session from its first event on; its mounts are known by now and name the file."""

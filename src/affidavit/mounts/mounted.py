@@ -14,6 +14,7 @@ from affidavit.evidence.record import BlobRef, JsonValue, Limitation
 from affidavit.extensions import Snapshot
 from affidavit.namespaces.names import identifier
 from affidavit.store import StoredEvent
+from affidavit.store.event_kinds import sound
 
 __all__ = ["HOME", "Asked", "Mounted", "mounts_of", "names_scheme", "parse_mount"]
 
@@ -128,7 +129,7 @@ class Asked:
 def mounts_of(events: Iterable[StoredEvent]) -> dict[str, Mounted]:
     """Reduce events to the mounts in force, by name. A later mount of a name replaces the earlier."""
     found: dict[str, Mounted] = {}
-    for event in events:
+    for event in sound(events):
         data = cast("dict[str, Any]", event.data)
         if event.kind == "mount-added":
             found[data["name"]] = _mounted(data, event)

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from affidavit.evidence.record import JsonValue, Producer, Record, Unfinished
 from affidavit.runtime.run import RunView, runs_of, settlement
 from affidavit.store import Event, Store, StoredEvent
+from affidavit.store.event_kinds import sound
 
 __all__ = ["open_runs", "orphan"]
 
@@ -24,7 +25,7 @@ def open_runs(store: Store, session: str) -> list[RunView]:
     while True:
         requests = store.events.of_kinds(session, ("run-requested",), newest=many)
         found: list[RunView] = []
-        for requested in reversed(requests):
+        for requested in reversed([*sound(requests)]):
             view = _view(store, requested)
             if view.status == "running":
                 found.append(view)

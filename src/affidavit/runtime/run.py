@@ -17,6 +17,7 @@ from affidavit.runtime.ledger import CallEntry
 from affidavit.runtime.program import RESULTS, Limits, RunOutcome
 from affidavit.runtime.typecheck.verdict import SourceText
 from affidavit.store import Event, Store, StoredEvent
+from affidavit.store.event_kinds import fault
 
 __all__ = [
     "Ending",
@@ -223,7 +224,7 @@ def runs_of(events: Iterable[StoredEvent]) -> list[RunView]:
     """Reduce a session's events to its runs, in order of request. Pure: the same events give the same runs."""
     parts: dict[str, _Parts] = {}
     for event in events:
-        if event.run is None:
+        if event.run is None or fault(event):
             continue
         if event.kind == "run-requested":
             number = cast("dict[str, Any]", event.data)["number"]

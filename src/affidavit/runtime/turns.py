@@ -24,6 +24,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.recovery import open_runs, orphan
 from affidavit.runtime.run import Request, settlement
 from affidavit.store import Event, Store, StoredEvent
+from affidavit.store.event_kinds import fault, sound
 
 __all__ = ["Turn", "Turns"]
 
@@ -184,6 +185,8 @@ class Turns:
 
     def _next_number(self) -> int:
         last = self._store.events.last(self._session, kind="run-requested")
+        if last is not None and fault(last):
+            [*_, last] = [None, *sound(self._store.events.of_kinds(self._session, ("run-requested",)))]
         return 1 if last is None else int(cast("dict[str, Any]", last.data)["number"]) + 1
 
     def _event(self, kind: str, run: str, data: dict[str, JsonValue], key: str) -> Event:

@@ -11,7 +11,7 @@ must be one without which the others are still true; what changes the meaning of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast, get_args
 
@@ -19,9 +19,9 @@ from affidavit.errors import AffidavitError
 from affidavit.evidence import unknowns
 from affidavit.evidence.reader import Reader
 from affidavit.evidence.record import Authority, BlobRef, Confidence, JsonValue
-from affidavit.store.events import Event, prepare
+from affidavit.store.events import Event, StoredEvent, prepare
 
-__all__ = ["KINDS", "Kind", "Story", "blobs_of", "fault"]
+__all__ = ["KINDS", "Kind", "Story", "blobs_of", "fault", "sound"]
 
 Shape: TypeAlias = Callable[[Reader], object]
 """Reads a member, and refuses what it may not be."""
@@ -256,6 +256,14 @@ def fault(event: Event, *steps: str) -> str:
     except AffidavitError as error:
         return error.message
     return ""
+
+
+def sound(events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+    """The events that have no fault: one that was edited or restored from elsewhere must not stop whoever reads a log.
+
+    `affidavit doctor --store` lists the others, and `session list` counts them.
+    """
+    return (event for event in events if not fault(event))
 
 
 def blobs_of(event: Event) -> list[BlobRef]:

@@ -20,6 +20,7 @@ from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.run import RunView, runs_of
 from affidavit.runtime.session import Session
 from affidavit.store import Store
+from affidavit.store.event_kinds import sound
 from affidavit.workspace import Workspace
 
 __all__ = ["preamble_remove", "preamble_set", "preamble_show", "results", "show", "show_all"]
@@ -63,6 +64,7 @@ def show(
         else:
             sys.stdout.write(lines(found, ["seq", "at", "kind", "run", "evidence_id"]) + "\n")
         return 0
+    _tell_odd(session_id, len(log) - len([*sound(log)]))
     runs = [_run(view) for view in runs_of(log)]
     if common.json:
         emit({"session_id": session_id, "runs": runs})
@@ -194,9 +196,23 @@ def _row(row: ResultRow) -> dict[str, Any]:
 
 
 def _session(store: Store, session: str) -> dict[str, Any]:
-    log = list(store.events.of_session(session))
-    opened = datetime.fromtimestamp(log[0].at, UTC).isoformat(timespec="seconds")
-    return {"session_id": session, "opened": opened, "runs": len(runs_of(log)), "events": len(log)}
+    log = store.events.of_session(session)
+    good = [*sound(log)]
+    opened = datetime.fromtimestamp(good[0].at, UTC).isoformat(timespec="seconds") if good else None
+    _tell_odd(session, len(log) - len(good))
+    return {
+        "session_id": session,
+        "opened": opened,
+        "runs": len(runs_of(good)),
+        "events": len(log),
+        "odd_events": len(log) - len(good),
+    }
+
+
+def _tell_odd(session: str, count: int) -> None:
+    """Say that a log holds what no session writes: it was edited, or restored from elsewhere."""
+    if count:
+        say(f"note: {count} events of session {session} are left out: `affidavit doctor --store` says why")
 
 
 def _run(view: RunView) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from affidavit.runtime.program import (
 from affidavit.runtime.typecheck import Checker
 from affidavit.runtime.typecheck.preamble import Problem, broken
 from affidavit.store import Event, Store, StoredEvent
+from affidavit.store.event_kinds import sound
 
 __all__ = ["KINDS", "Preamble", "Trial", "clashes", "digest_of", "entries_of", "told_by"]
 
@@ -53,7 +54,7 @@ def entries_of(
 ) -> tuple[PreambleEntry, ...]:
     """Reduce events, in order, to the entries in the order in which their keys were first set."""
     entries = {entry.key: entry for entry in before}
-    for event in events:
+    for event in sound(events):
         data = cast("dict[str, Any]", event.data)
         if event.kind == "preamble-set":
             entries[data["key"]] = PreambleEntry(key=data["key"], code=data["code"])
