@@ -31,7 +31,8 @@ Settled: TypeAlias = tuple[bool, float, bytes]
 
 _CHUNK: Final = 1 << 18
 _BODY: Final = LENGTH.size + 1
-_TIE: Final = 1e-12  # seconds between timers of one moment; the clock has nanoseconds
+_SECOND: Final = 1_000_000_000
+_TIE: Final = 1e-12  # seconds between timers of one nanosecond
 _IDLE_PASSES: Final = 32  # loop passes with work left between two looks at the socket
 
 
@@ -280,7 +281,7 @@ class Loop(asyncio.SelectorEventLoop):
         self._timing = timing
         self._real = real
         self._channel = channel
-        self._ties = (0.0, 0)
+        self._set: dict[int, int] = {}
         super().__init__(_Selector(channel, timing, self._next_timer))
 
     def _next_timer(self) -> float | None:
@@ -295,10 +296,12 @@ class Loop(asyncio.SelectorEventLoop):
         return task is not None and not task.cancelling()
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
-        """Set a timer. Of those that one moment of the script's clock sets for another, the first comes first."""
-        now, many = self._timing.clock.elapsed(), self._ties[1]
-        self._ties = (now, many + 1 if now == self._ties[0] else 0)
-        return super().call_at(when + _TIE * self._ties[1], callback, *args, context=context)
+        """Set a timer. Of several for one nanosecond of the script's clock, the one that was set first comes first."""
+        moment = round(when * _SECOND)
+        if self._next_timer() is None:
+            self._set.clear()
+        before = self._set[moment] = self._set.get(moment, -1) + 1
+        return super().call_at(moment / _SECOND + before * _TIE, callback, *args, context=context)
 
     def time(self) -> float:
         """Seconds by the script's clock; of a loop in another thread, real ones."""
