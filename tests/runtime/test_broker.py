@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from affidavit.errors import FailedError
+from affidavit.evidence import values
+from affidavit.evidence.identity import check_values
 from affidavit.evidence.record import Failure, Success, Unfinished
 from affidavit.namespaces.functions import operation_from_function
 from affidavit.namespaces.operation import Effect, Operation
@@ -239,3 +241,16 @@ async def test_a_store_that_cannot_keep_the_record_stops_the_run(
     monkeypatch.setattr(store, "append", full)
     with pytest.raises(FailedError, match="store-full"):
         await broker(store, operation(price)).call(call("price", item="tea"), ledger())
+
+
+async def test_arguments_that_are_no_value_are_recorded_as_what_was_sent(store: Store) -> None:
+    """A sandbox may send anything: the record must be one that verification accepts."""
+    calls = ledger()
+    sent = {"item": {"$date": "2026-02-30"}}
+    failed = await broker(store, operation(price)).call(
+        ScriptCall(path="tool.shop.price", arguments=sent, line=1), calls
+    )
+    assert isinstance(failed, CallFailed)
+    kept = store.evidence.get(calls.entries[0].evidence_id)
+    check_values(kept)
+    assert values.decode(kept.parameters) == sent

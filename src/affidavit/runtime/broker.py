@@ -107,7 +107,13 @@ class Broker:
         originals = {parameter.name: parameter.original for parameter in operation.parameters}
         parameters: JsonValue = {originals.get(name, name): value for name, value in call.arguments.items()}
         try:
-            arguments = operation.parse(values.decode(parameters))
+            given = values.decode(parameters)
+        except (
+            AffidavitError
+        ) as error:  # no value: the record keeps the JSON that was sent, as a value of its own
+            return 0, values.encode(parameters), error
+        try:
+            arguments = operation.parse(given)
             parameters = freeze(arguments)
             _permit(within_budget(ledger.spent(self._now()), ledger.budget), "budget-exceeded")
             _permit(decide(call.path, operation.effect, self._grants), "call-refused")

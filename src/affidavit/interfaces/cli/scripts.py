@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -104,9 +105,10 @@ def run(
                     idempotency_key=idempotency_key,
                     wait_seconds=wait,
                 )
-            for note in workspace.notices():
+            notices = workspace.notices()
+            for note in notices if common.json or brief else ():
                 say(f"note: {note}")
-            return finished
+            return replace(finished, notes=(*finished.notes, *notices))
 
     finished = asyncio.run(body())
     if common.json:
