@@ -172,3 +172,20 @@ def test_below_a_broken_entry_nothing_is_blocked(below: Check, code: str) -> Non
         assert (verdict.status, verdict.blocking) == ("unchecked", ())
         assert verdict.reason.startswith("preamble bad:")
     assert below("x = (1", preamble).status == "rejected"
+
+
+def test_many_new_types_are_examined_at_once_by_the_same_checker(below: Check, checker: Checker) -> None:
+    rows = tuple(
+        ResultRow(
+            number=number, run_id=f"r{number}", kind="data", value={f"key{number}": number, "rows": [1]}
+        )
+        for number in range(520, 500, -1)
+    )
+    assert below("results[0].data['key520']", rows=rows).status == "clean"
+    before = checker.pid
+    source = "\n".join(f"results[{place}].data['key{520 - place}'] + 1" for place in range(20))
+    assert below(source, rows=rows).status in ("clean", "advised")
+    wrong = source.replace("'key507'", "'kez507'")
+    found = below(wrong, rows=rows)
+    assert [(one.line, one.suggestion) for one in found.blocking] == [(14, "key507")]
+    assert checker.pid == before
