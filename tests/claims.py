@@ -108,6 +108,31 @@ CLAIMS = (
         ),
     ),
     Claim(
+        id="verifiers-agree",
+        page="docs/bundles.md",
+        sentence="It and the product say the same of every file, also of lies whose ids and links were all made anew.",
+        tests=(
+            "vectors/test_differential.py::test_of_bundles_and_answers",
+            "vectors/test_differential.py::test_of_journals",
+        ),
+    ),
+    Claim(
+        id="doctor-misses-rows",
+        page="docs/bundles.md",
+        sentence="It finds rows that were deleted between others, and records and blobs that are referred to and gone.",
+        tests=(
+            "store/test_integrity.py::test_rows_that_were_deleted_are_missed",
+            "store/test_integrity.py::test_an_event_that_no_session_writes_is_found",
+            "store/test_integrity.py::test_what_must_come_before_an_event_is_looked_for",
+        ),
+    ),
+    Claim(
+        id="odd-events-stop-nothing",
+        page="docs/bundles.md",
+        sentence="An event that does not hold is left out of what a session finds, is told, and stops nothing else.",
+        tests=("acceptance/test_odd_events.py::test_sessions_are_listed_shown_and_gone_on_with",),
+    ),
+    Claim(
         id="json-everywhere",
         page="README.md",
         sentence="Every command has `--json`: one document on stdout, errors included.",

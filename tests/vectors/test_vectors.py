@@ -31,7 +31,7 @@ COUNTS = {
     "values": {"valid": 40, "invalid": 37},
     "identity": {"records": 8, "invalid": 11},
     "encodings": {"valid": 33, "invalid": 54},
-    "bundle": {"valid": 7, "invalid": 41},
+    "bundle": {"valid": 6, "invalid": 40},
     "journal": {"valid": 5, "invalid": 34},
 }
 

@@ -94,8 +94,8 @@ EVENTS: list[tuple[str, dict[str, Any], str | None, Any]] = [
 ]  # fmt: skip
 
 
-def rich(root: Path) -> Path:
-    """The journal, written by the product; its one file."""
+def rich(root: Path, *, large: bool = True) -> Path:
+    """The journal, written by the product; its one file. Without what is large it has no blobs."""
     with Store.open(root / "w") as store:
         settings = JournalSettings(folder=root / "j", fsync="never")
         subjects = [{"name": "app", "digest": DIGEST, "format": "asar"}]
@@ -105,6 +105,10 @@ def rich(root: Path) -> Path:
             if kind == "unknown-revised":
                 given = {"question": "Why?", "domain": "x", "supports": [record_id(PAGE)], "probes": ["look"]}
                 Unknowns(store, now=lambda: 13.25).open(given, session=SESSION, run=run)
+                continue
+            if not large and (
+                record is LARGE or "type" in data or (kind, data.get("call")) == ("call-started", 2)
+            ):
                 continue
             said = dict(data)
             if kind == "run-settled" and "type" in data:
