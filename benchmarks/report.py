@@ -13,6 +13,7 @@ class Comparison:
 
     `goal` bounds the ratio of the medians from above; None is information without a goal. `unit` is `ms`, `s`, `MB`,
     `B` or `/s`; the numbers are in seconds or bytes. Under `/s` they are seconds each and shown as how many a second.
+    `quantile` is 0.5 for medians; another one takes their place in all that is shown.
     """
 
     what: str
@@ -21,14 +22,21 @@ class Comparison:
     theirs: Sequence[float]
     unit: str = "ms"
     goal: float | None = None
+    quantile: float = 0.5
 
     @property
     def ratio(self) -> float:
-        return statistics.median(self.ours) / statistics.median(self.theirs)
+        return self.typical(self.ours) / self.typical(self.theirs)
 
     @property
     def least_ratio(self) -> float:
         return min(self.ours) / min(self.theirs)
+
+    def typical(self, values: Sequence[float]) -> float:
+        """The median, or the quantile asked for."""
+        if self.quantile == 0.5:
+            return statistics.median(values)
+        return sorted(values)[min(int(self.quantile * len(values)), len(values) - 1)]
 
     @property
     def met(self) -> bool | None:
@@ -76,9 +84,9 @@ def _cells(one: Comparison) -> tuple[str, ...]:
     mark = {True: "met", False: "MISSED", None: ""}[one.met]
     return (
         one.what,
-        _amount(one.ours, one.unit),
+        _amount(one, one.ours),
         one.against,
-        _amount(one.theirs, one.unit),
+        _amount(one, one.theirs),
         f"{one.ratio:.3g}",
         f"{one.least_ratio:.3g}",
         goal,
@@ -86,10 +94,10 @@ def _cells(one: Comparison) -> tuple[str, ...]:
     )
 
 
-def _amount(values: Sequence[float], unit: str) -> str:
-    if unit == "/s":
-        return f"{1 / statistics.median(values):,.0f} /s ({1 / min(values):,.0f})"
-    scale = _SCALES[unit]
-    median, least = statistics.median(values) * scale, min(values) * scale
-    shown = f"{median:,.0f}" if unit == "B" else f"{median:,.4g}"
-    return f"{shown} {unit}" + (f" ({least:,.4g})" if len(values) > 1 else "")
+def _amount(one: Comparison, values: Sequence[float]) -> str:
+    if one.unit == "/s":
+        return f"{1 / one.typical(values):,.0f} /s ({1 / min(values):,.0f})"
+    scale = _SCALES[one.unit]
+    typical, least = one.typical(values) * scale, min(values) * scale
+    shown = f"{typical:,.0f}" if one.unit == "B" else f"{typical:,.4g}"
+    return f"{shown} {one.unit}" + (f" ({least:,.4g})" if len(values) > 1 else "")

@@ -1,4 +1,8 @@
-"""Part 3: a warm run, checked and recorded, against the bare engine and against peers that record nothing."""
+"""Part 3: a warm run, checked and recorded, against the bare engine and against peers that record nothing.
+
+A script that differs each time is one step of a conversation: check, run, settle, commit. There the 95th of 100 is
+shown as well as the median.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from benchmarks.measure import PEERS, ROOT, Contestant, probe, rounds
 from benchmarks.report import Comparison, Section
 
 ROUNDS = 11
+STEPS = 41
 WARM = 3
 GOAL = 2.0
 CASES = {
@@ -20,6 +25,12 @@ CASES = {
     "gathered": "100 calls gathered",
 }
 PYTHON = ROOT / ".cache" / "bench-venv" / "bin" / "python"
+NAMES = {
+    "fastmcp": "FastMCP",
+    "harness": "pydantic-ai-harness",
+    "smolagents": "smolagents",
+    "toolplane": "toolplane",
+}
 
 
 def measure() -> list[Section]:
@@ -28,7 +39,7 @@ def measure() -> list[Section]:
         for engine in ("cpython", "monty")
         for mode in ("bare", "session")
     }
-    peers = ["fastmcp", "toolplane"] if _works(PYTHON) else []
+    peers = list(NAMES) if _works(PYTHON) else []
     for peer in peers:
         contestants[peer] = Contestant([str(PYTHON), str(PEERS / f"run_{peer}.py")])
     try:
@@ -40,7 +51,7 @@ def measure() -> list[Section]:
         for one in contestants.values():
             one.close()
     if not peers:
-        sections[0].notes.append("FastMCP and toolplane were left out: `make bench` installs them.")
+        sections[0].notes.append("The Python peers were left out: `make bench` installs them.")
     sections[-1].notes.append(
         "The product checks types, keeps one locked process per run and records every call durably;"
     )
@@ -57,26 +68,19 @@ def _section(contestants: dict[str, Contestant], peers: list[str], *, fresh: boo
             for name, one in contestants.items()
         }
         rounds(turns, WARM)
-        taken = rounds(turns, ROUNDS)
-        goal = None if case == "none" else GOAL
-        section.comparisons.append(
-            Comparison(
-                what=title,
-                ours=taken["cpython session"],
-                against="bare engine",
-                theirs=taken["cpython bare"],
-                goal=goal,
-            )
-        )
+        taken = rounds(turns, STEPS if fresh else ROUNDS)
+        against = [("bare engine", "cpython bare", GOAL), *((NAMES[peer], peer, 1.0) for peer in peers)]
         section.comparisons += [
             Comparison(
-                what=title,
+                what=title + after,
                 ours=taken["cpython session"],
-                against=peer,
-                theirs=taken[peer],
-                goal=None if case == "none" else 1.0,
+                against=name,
+                theirs=taken[other],
+                goal=None if case == "none" else goal,
+                quantile=quantile,
             )
-            for peer in peers
+            for quantile, after in ((0.5, ""), (0.95, ", 95th of 100"))[: 1 + fresh]
+            for name, other, goal in against
         ]
         section.comparisons.append(
             Comparison(
@@ -92,4 +96,5 @@ def _section(contestants: dict[str, Contestant], peers: list[str], *, fresh: boo
 def _works(python: Path) -> bool:
     if not os.access(python, os.X_OK):
         return False
-    return subprocess.run([str(python), "-c", "import fastmcp, toolplane"], check=False).returncode == 0
+    modules = "fastmcp, pydantic_ai_harness, smolagents, toolplane"
+    return subprocess.run([str(python), "-c", f"import {modules}"], check=False).returncode == 0
