@@ -297,7 +297,6 @@ def check_blobs(records, blobs):
 
 # ---- journals ----
 
-BLOBS = {"run-started": ["tree"], "run-settled": ["value_blob"]}  # members of events that name a blob
 
 LINE = re.compile(
     rb'\{"n":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",(.+),"sum":"([0-9a-f]{64})"\}', re.DOTALL
@@ -387,8 +386,8 @@ class Story:
             kind != "call-recorded" or data.get("evidence_id", about) == about,
             f"{where}: another evidence_id",
         )
-        for member in BLOBS.get(kind, ()):
-            if member in data:
+        for member in shape.get("x-blobs", ()):
+            if data.get(member) is not None:
                 self.blob_of(data[member], where)
         if kind == "unknown-revised":
             check_revision(data["revision"])

@@ -46,6 +46,7 @@ def test_each_kind_of_event_has_the_members_of_the_table(kind: str) -> None:
     data = shape["properties"]["data"]
     assert {name.rstrip("?") for name in known.data} == set(data["properties"])
     assert {name for name in known.data if not name.endswith("?")} == set(data["required"])
+    assert tuple(shape.get("x-blobs", ())) == known.blobs
     for name, wanted in (("run", known.run), ("evidence", known.evidence)):
         required, forbidden = name in shape["required"], shape["properties"].get(name) is False
         assert (required, forbidden) == (wanted is True, wanted is False)
