@@ -7,6 +7,7 @@ what an input cannot hold, such as tuples.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -49,7 +50,9 @@ class Literal:
 
 def literals(source: str) -> list[Literal]:
     """Every literal of a script that could be a parameter, in order; one that holds others comes before them."""
-    tree = ast.parse(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a script that ran
+        tree = ast.parse(source)
     text = source.encode("utf-8", "surrogatepass")
     lines = text.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, lines))]
