@@ -19,6 +19,7 @@ import pytest
 from affidavit.errors import FailedError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.identity import record_id
 from affidavit.store import Store
+from affidavit.store._faults import database_error
 
 from .samples import event, finish, record, start, start_together
 
@@ -379,3 +380,22 @@ def test_a_record_that_cannot_be_hashed_stores_nothing(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             store.append(event(), record=record(0, {"n": float("nan")}))
         assert store.events.after() == []
+
+
+@pytest.mark.parametrize(
+    "code", [sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR_SHMSIZE]
+)
+def test_side_files_that_cannot_be_made_on_a_full_disk_are_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    path = tmp_path / "store.sqlite"
+    assert database_error(error, path).code == "store-unwritable"
+    usage = shutil.disk_usage(tmp_path)._replace(free=4096)
+
+    def full(_: Path) -> Any:
+        return usage
+
+    monkeypatch.setattr(shutil, "disk_usage", full)
+    assert database_error(error, path).code == "store-full"

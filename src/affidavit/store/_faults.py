@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,10 @@ _UNWRITABLE: Final = frozenset(
 )
 
 
+_PERHAPS_FULL: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+_ROOM: Final = 256 << 10  # bytes that the side files of a database need at least
+
+
 def database_error(error: sqlite3.Error, path: Path) -> AffidavitError:
     """The product's error for one of SQLite. The transaction that met it was rolled back."""
     details = {"path": str(path), "reason": str(error)}
@@ -39,7 +44,7 @@ def database_error(error: sqlite3.Error, path: Path) -> AffidavitError:
             details=details,
             retryable=True,
         )
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code in _PERHAPS_FULL and _no_room(path)):
         return _full(path, details)
     if code in _DAMAGED:
         return VerificationError(
@@ -58,6 +63,14 @@ def file_error(error: OSError, path: Path) -> AffidavitError:
     reason = error.strerror or str(error)
     details = {"path": str(path), "reason": reason}
     return _full(path, details) if error.errno in _FULL else _unwritable(path, reason, details)
+
+
+def _no_room(path: Path) -> bool:
+    """Whether the disk is full: SQLite reports its side files, which it cannot make then, as unreadable or broken."""
+    try:
+        return shutil.disk_usage(path.parent).free < _ROOM
+    except OSError:
+        return False
 
 
 def _full(path: Path, details: dict[str, str]) -> FailedError:

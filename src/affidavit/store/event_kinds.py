@@ -1,7 +1,7 @@
 """What events say, kind by kind: the one table of it.
 
-A new kind is one entry of `KINDS`, and its shape one of `events` in `docs/format.schema.json`, which strangers read: a test
-holds the two against each other. Whoever reads events that may come from elsewhere (a journal, a database that was
+A new kind is one entry of `KINDS`, and its shape one of `events` in `docs/format.schema.json`, which strangers read: a
+test holds the two against each other. Whoever reads events that may come from elsewhere (a journal, a database that was
 edited) asks `fault` first and leaves out what has one: so no odd event reaches a reader that trusts its members.
 
 Kinds and members only ever get more. A kind that is not in the table, and a member that its kind does not name, was
