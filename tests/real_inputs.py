@@ -30,11 +30,13 @@ __all__ = [
     "Package",
     "application",
     "cache_root",
+    "kept",
     "node",
     "node_command",
     "oracle_answers",
     "oracle_modules",
     "packed_asar",
+    "reference_servers",
     "require_or_skip",
     "source_request",
     "tarball",
@@ -43,6 +45,7 @@ __all__ = [
 
 _ORACLES: Final = Path(__file__).parent / "oracles"
 _APPS: Final = _ORACLES / "apps"
+_SERVERS: Final = Path(__file__).parent / "mounts" / "mcp" / "servers"
 _INSTALL: Final = (
     "npm",
     "ci",
@@ -119,6 +122,11 @@ PACKAGES: Final[Mapping[str, Package]] = {
         version="1.0.0",
         sha256="7f787894eedb631e8183a92061cae9a6c573646076407802f3cb39b6e9fd65b2",
     ),
+    "better-sqlite3": Package(
+        name="better-sqlite3",
+        version="12.11.1",
+        sha256="ebf0ed75a7a59dbcb3b24bbd014ef49d9f15bc328e4adcbf516f2a8fadfa2835",
+    ),
     "kobalte": Package(
         name="@kobalte/core",
         version="0.13.14",
@@ -172,9 +180,21 @@ def unpacked(key: str) -> Path:
     return next(_built(f"unpacked-{key}-{PACKAGES[key].sha256[:16]}", fill).iterdir())
 
 
+def kept(name: str, fill: Callable[[Path], None]) -> Path:
+    """A folder of the cache that `fill` makes once. The name must say everything that it is made from."""
+    return _built(name, fill)
+
+
 def oracle_modules() -> Path:
     """A folder with a package.json and the `node_modules` that the programs in `oracles/` use."""
     return _installed("oracles", _ORACLES)
+
+
+def reference_servers() -> Path:
+    """The folder `node_modules/@modelcontextprotocol` with the reference MCP servers that npm has."""
+    if shutil.which("node") is None:
+        require_or_skip("Node is not installed")
+    return _installed("servers", _SERVERS) / "node_modules" / "@modelcontextprotocol"
 
 
 def application(key: str) -> Path:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from affidavit.errors import UsageError
 from affidavit.namespaces._jsonschema import json_path
 
-__all__ = ["label", "plain_arguments"]
+__all__ = ["json_path", "label", "plain_arguments"]
 
 _SAFE: Final = "-_.~@+:"
 

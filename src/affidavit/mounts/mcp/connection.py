@@ -19,11 +19,14 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from affidavit.errors import AffidavitError, FailedError
+from affidavit.mounts.foreign import json_path
 
 __all__ = ["Connect", "Connection", "Link"]
 
 _CLOSED: Final = types.CONNECTION_CLOSED
-_GONE: Final = "Session terminated"
+# What the SDK says where an HTTP server answered with an error of HTTP alone: 404 for a session that it does not
+# know, and anything else. Servers that lost a session answer with either.
+_GONE: Final = frozenset({"Session terminated", "Server returned an error response"})
 _MAX_WORDS: Final = 4096
 
 
@@ -158,8 +161,8 @@ class Connection:
 
     def _failure(self, tool: str, live: _Live, error: MCPError) -> FailedError:
         code, words = error.error.code, error.error.message[:_MAX_WORDS]
-        if code == _CLOSED or words == _GONE:
-            if self._live is live and (words == _GONE or not words.startswith("SSE")):
+        if code == _CLOSED or words in _GONE:
+            if self._live is live and not words.startswith("SSE"):
                 self._live = None
                 live.leave()
             return FailedError(
@@ -247,18 +250,20 @@ def _cause(error: BaseException) -> Exception:
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return _breach(error)
     with contextlib.suppress(IndexError):
         return f"{type(error).__name__}: {str(error).splitlines()[0][:500]}"
     return type(error).__name__
 
 
+def _breach(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{first['msg']}, at {json_path(first['loc'])}"
+
+
 def _unreadable(tool: str, error: ValidationError | str) -> FailedError:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        words = f"the reply is none of the protocol at {place}: {first['msg']}"
-    else:
-        words = error
+    words = f"the reply is none of the protocol: {_breach(error)}" if isinstance(error, Exception) else error
     return FailedError(
         "result-invalid",
         f"{tool}: {words}",
