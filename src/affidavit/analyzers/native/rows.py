@@ -4,7 +4,8 @@ Addresses are those of the file, as lower-case hex text with `0x`. A **function*
 in a function are its id and an offset: the block `0x4010+0x2c`, the edge `0x4010+0x2c#1`, the call `0x4010+0x30`. A
 part that the compiler moved away has negative or large offsets.
 
-A **block** ends at a branch, at a call that does not return and before an address that is branched to, not at a call.
+A **block** ends at a branch, at a call that does not return or may go on at a landing pad, and before an address that
+is branched to, not at other calls.
 `exit` says how the flow leaves the function behind it:
 
 * `return`; `trap`: an instruction that faults; `noreturn`: a call that does not come back;
@@ -13,8 +14,8 @@ A **block** ends at a branch, at a call that does not return and before an addre
 * `unresolved`: where it leads is not known. The place and the reason stand in the function's `unknowns`.
 
 **Edges** keep the order of the machine: `taken` before `fallthrough`, the entries of a jump table by index, equal ones
-repeated. `default` is the branch that leads around a jump table, on whichever side it does. `unwind` leads from the
-block of a call to the landing pad that an exception continues at. An edge without proof (`proven` false) was read from
+repeated. `default` is the branch that leads around a jump table, on whichever side it does. `unwind` leads from a
+call to the landing pad that an exception continues at. An edge without proof (`proven` false) was read from
 a jump table whose number of entries nothing in the code proves.
 """
 

@@ -1,6 +1,7 @@
 """From the instructions that descent found to basic blocks and what leads from one to the other.
 
-A block ends at a branch, at a call that does not return, and before an address that is branched to; not at a call.
+A block ends at a branch, at a call that does not return or has a landing pad, and before an address that is branched
+to; not at other calls.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -121,7 +122,6 @@ class Flow:
     calls: dict[int, Call] = field(default_factory=dict[int, Call])
     tables: dict[int, Table] = field(default_factory=dict[int, Table])
     unknowns: dict[tuple[int, str], Unknown] = field(default_factory=dict[tuple[int, str], Unknown])
-    unwinds: list[Pads] = field(default_factory=list[Pads])
     parts: list[int] = field(default_factory=list[int])
 
 
@@ -141,6 +141,7 @@ class Descent:
         self._low, self._high = function.start, function.end
         self._work: list[int] = []
         self._pending: list[int] = []
+        self._pads: list[Pads] = []
         self.computed: set[int] = set()
         world.decoder.begin()
 
@@ -285,13 +286,27 @@ class Descent:
             returns = False  # the compiler knew: nothing of the function follows
         kind: CallKind = "direct" if run.kind == "call" else "indirect"
         self.flow.calls[run.at] = Call(run.at, kind, run.target, name, returns)
+        pad = self._pad(run.at)
+        caught = [] if pad is None else [Step("unwind", pad)]
         if not returns:
             self.flow.exits[run.at] = "noreturn"
+            if caught:
+                self.flow.steps[run.at] = caught
             return None
         if not self.holds(run.next):
             self._run_out(run.at, run.next)
             return None
+        if caught:
+            self.flow.steps[run.at] = [Step("fallthrough", run.next), *caught]
+            self.flow.leaders.add(run.next)
         return run.next
+
+    def _pad(self, at: int) -> int | None:
+        """Where an exception leads that a call lets through, if it is caught here or something is cleaned up."""
+        found = bisect_right(self._pads, at, key=lambda one: one.start) - 1
+        if found >= 0 and at < self._pads[found].end:
+            return self._pads[found].pad
+        return None
 
     def _run_out(self, at: int, target: int) -> None:
         """The flow runs past the end of the function."""
@@ -334,5 +349,6 @@ class Descent:
             return
         for one in pads:
             if self.holds(one.pad):
-                self.flow.unwinds.append(one)
+                self._pads.append(one)
                 self.lead(one.pad)
+        self._pads.sort()

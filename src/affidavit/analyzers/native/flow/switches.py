@@ -36,7 +36,7 @@ __all__ = ["JumpResolver"]
 
 _MAX_ENTRIES: Final = 4096
 _MAX_GUARDS: Final = 24
-_MAX_WAYS: Final = 8
+_MAX_WAYS: Final = 64
 _SCALED: Final = frozenset({"INT_MULT", "INT_LEFT"})
 _ENTRY_HEIGHT: Final = {"x86-64": (7, 8), "aarch64": (31, 0)}
 
@@ -138,7 +138,7 @@ class JumpResolver:
             return
         if any(_reads_table(part, self._image) for part in parts(target)) and not scene.leads_out(target):
             descent.unresolved(at, "a jump table whose index or entries are not understood")
-        elif self._at_entry_height(descent, at):
+        elif scene.at_entry_height(at) or self._at_entry_height(descent, at):
             descent.leave(at, None)
         else:
             descent.unresolved(at, "to a computed address, with the stack not as at a return")
@@ -162,17 +162,24 @@ class _Scene:
         self._ending = {block.instructions[-1]: block.start for block in self._blocks.values()}
         self._entry = descent.function.start
         self._values = Values(image, lifter, self._blocks, self._before, self._entry, self._above)
+        self._via: tuple[int, int] | None = None
         self._dominators: dict[int, int] | None = None
         self._named: frozenset[int] | None = None
 
     def _through(self, before: int, block: int) -> _Scene:
-        """The same scene with one way to a block instead of several."""
+        """The same scene, with a block entered the last time from one of its predecessors."""
         scene = copy(self)
-        scene._before = {**self._before, block: [before]}
+        scene._via = (block, before)
         scene._values = Values(
-            self._image, self._lifter, self._blocks, scene._before, self._entry, scene._above, self._values
+            self._image,
+            self._lifter,
+            self._blocks,
+            self._before,
+            self._entry,
+            self._above,
+            scene._via,
+            self._values,
         )
-        scene._dominators = None
         return scene
 
     def target(self, at: int) -> Expression | None:
@@ -184,16 +191,25 @@ class _Scene:
         place, op = found
         return self._values.value(op.inputs[0], block, place)
 
+    def at_entry_height(self, at: int) -> bool:
+        """Whether the stack pointer at a jump is provably what it was when the function was entered."""
+        return self._values.is_given_stack(self._ending[at])
+
     def table(self, at: int) -> Table | None:
-        """The table that the jump reads, or None."""
+        """The table that the jump reads, or None; where it proves nothing by itself, each way to it may."""
+        found = self._read(at)
+        if found is not None and found.proven:
+            return found
+        each = self._through_each(at)
+        return each if each is not None and (found is None or each.proven) else found
+
+    def _read(self, at: int) -> Table | None:
         target = self.target(at)
         if target is None or is_constant(target):
             return None
         index = self._index(target, self._ending[at])
         if index is None:
             return None
-        if not index.proven:
-            target, index = self._through_each(at) or (target, index)
         low, high = index.bounds
         entries = list(self._entries(target, index))
         if not entries:
@@ -202,7 +218,7 @@ class _Scene:
         guard = index.guard if proven else None
         return Table(
             at,
-            self._first(target, index),
+            self._place(target, index.node, low) or 0,
             low,
             tuple(entries),
             proven,
@@ -210,30 +226,20 @@ class _Scene:
             None if guard is None else guard.outside,
         )
 
-    def _through_each(self, at: int) -> tuple[Expression, _Index] | None:
-        """Where each way to the jump proves a bound of its own: the widest of them."""
+    def _through_each(self, at: int) -> Table | None:
+        """Where several ways lead to the jump, and each reads the same table: as far as any of them."""
         block = self._ending[at]
         before = self._before[block]
-        if not 1 < len(before) <= _MAX_WAYS or any(self._is_above(block, one) for one in before):
+        if not 1 < len(before) <= _MAX_WAYS:
             return None
-        found: list[tuple[Expression, _Index]] = []
+        found: list[Table] = []
         for one in before:
-            scene = self._through(one, block)
-            target = scene.target(at)
-            index = None if target is None else scene._index(target, block)
-            if target is None or index is None or not index.proven:
+            table = self._through(one, block)._read(at)
+            if table is None or (found and (table.base, table.first) != (found[0].base, found[0].first)):
                 return None
-            found.append((target, index))
-        places = {
-            (self._place(target, index.node, 0), self._place(target, index.node, 1))
-            for target, index in found
-        }
-        if len(places) > 1:
-            return None
-        low = min(index.bounds[0] for _, index in found)
-        high = max(index.bounds[1] for _, index in found)
-        target, index = found[0]
-        return target, index._replace(bounds=(low, high))
+            found.append(table)
+        widest = max(found, key=lambda table: len(table.targets))
+        return widest._replace(proven=all(table.proven for table in found))
 
     def leads_out(self, target: Expression) -> bool:
         """Whether the entries of a table that selects the target are all functions."""
@@ -270,9 +276,6 @@ class _Scene:
             self._named = frozenset(one.target for at in decoder.nexts for one in decoder.references(at))
         return self._named
 
-    def _first(self, target: Expression, index: _Index) -> int:
-        return self._place(target, index.node, index.bounds[0]) or 0
-
     def _place(self, target: Expression, node: Expression, value: int) -> int | None:
         """Where the entry for a value of the index stands: the innermost load that depends on it."""
         place = None
@@ -308,13 +311,14 @@ class _Scene:
     def _guards(self, block: int) -> dict[Expression, tuple[Bounds, _Guard]]:
         """What the branches that dominate a block say of values."""
         found: dict[Expression, tuple[Bounds, _Guard]] = {}
+        jump, via = block, self._via
         for _ in range(_MAX_GUARDS):
-            above = self._above(block)
-            if above is None:
+            above = via[1] if via is not None else self._above(block)
+            if above is None or above == jump:
                 break
-            if self._before[block] == [above]:
+            if via is not None or self._before[block] == [above]:
                 self._guard(above, block, found)
-            block = above
+            block, via = above, None
         return found
 
     def _guard(self, above: int, block: int, found: dict[Expression, tuple[Bounds, _Guard]]) -> None:
@@ -333,13 +337,6 @@ class _Scene:
                 found[node] = (max(low, least), min(high, most)), kept
             elif high - low < (1 << 8 * size_of(node)) - 1:
                 found[node] = (low, high), guard
-
-    def _is_above(self, above: int, block: int) -> bool:
-        """Whether every way to `block` passes `above`."""
-        found: int | None = block
-        while found is not None and found != above:
-            found = self._above(found)
-        return found is not None
 
     def _above(self, block: int) -> int | None:
         before = self._before[block]

@@ -61,6 +61,7 @@ class Values:
         before: the predecessors of each.
         entry: where the function begins.
         above: the immediate dominator of a block.
+        via: a block, and the predecessor from which it is entered the last time.
         lifted: of the same blocks, whose p-code is used too.
     """
 
@@ -72,6 +73,7 @@ class Values:
         before: Mapping[int, Sequence[int]],
         entry: int,
         above: Callable[[int], int | None],
+        via: tuple[int, int] | None = None,
         lifted: Values | None = None,
     ) -> None:
         self._image = image
@@ -80,10 +82,12 @@ class Values:
         self._before = before
         self._entry = entry
         self._above = above
+        self._via = via
         self._ops: dict[int, list[Op]] = {} if lifted is None else lifted._ops
         self._writes: dict[int, _Writes] = {} if lifted is None else lifted._writes
-        self._defined: dict[Site, Expression] = {}
+        self._defined: dict[tuple[Site, bool], Expression] = {}
         self._entered: dict[tuple[int, Varnode], Expression] = {}
+        self._constants: dict[tuple[int, int], int | None] = {}
         self._joins: dict[tuple[int, int], int] = {}
         self._reached: dict[tuple[int, int], set[Site | None] | None] = {}
         self._active: set[Site] = set()
@@ -161,7 +165,16 @@ class Values:
             return None
         if (offset + size - 1) >> 3 != offset >> 3:
             return leaf(("called", block, at, node), size)
+        kept = self._kept(block, offset >> 3, at)
+        if kept is not None:
+            return piece(constant(kept, _WORD), offset & 7, size)
         return piece(leaf(("called", block, at, offset >> 3), _WORD), offset & 7, size)
+
+    def is_given_stack(self, block: int) -> bool:
+        """Whether the stack pointer behind a block is what the function was entered with."""
+        register = self._lifter.machine.stack
+        height = self.value(Varnode(REGISTER, register, _WORD), block, len(self.ops(block)))
+        return height == leaf(("given", register >> 3), _WORD)
 
     def condition(self, block: int) -> Expression | None:
         """The condition of the branch that ends a block."""
@@ -175,7 +188,8 @@ class Values:
 
     def _define(self, block: int, at: int, depth: int) -> Expression:
         site = (block, at)
-        found = self._defined.get(site)
+        key = (site, self._via is None)
+        found = self._defined.get(key)
         if found is None:
             op = self.ops(block)[at]
             assert op.out is not None
@@ -189,7 +203,7 @@ class Values:
             if found is None or not is_small(found, _LARGEST):
                 found = leaf(("defined", site), op.out.size)
             if cuts == self._cuts or not depth:
-                self._defined[site] = found
+                self._defined[key] = found
         return found
 
     def _computed(self, op: Op, block: int, at: int, depth: int) -> Expression | None:
@@ -215,6 +229,13 @@ class Values:
         word = node.offset >> 3
         if (node.offset + node.size - 1) >> 3 != word:
             return leaf(("wide", block, node), node.size)
+        via = self._via
+        if via is not None and via[0] == block:
+            self._via = None  # before that it may have been entered from anywhere
+            try:
+                return self.value(node, via[1], len(self.ops(via[1])), depth + 1)
+            finally:
+                self._via = via
         key = (block, node)
         found = self._entered.get(key)
         if found is None:
@@ -238,14 +259,65 @@ class Values:
         if len(known) == 1:
             ((where, at),) = known
             return self.value(node, where, at + 1, depth + 1)
-        said = {self._constant(where, at) for where, at in known}
-        if len(said) == 1 and None not in said:
-            return piece(constant(said.pop() or 0, _WORD), node.offset & 7, node.size)
+        kept = self._kept(block, word, 0)
+        if kept is not None:
+            return piece(constant(kept, _WORD), node.offset & 7, node.size)
         merged = leaf(("merged", self._join(block, word), word), _WORD)
         width = max((self._width(where, at) for where, at in known), default=_WORD)
         if 0 < width < node.size and not node.offset & 7:
             return extend(piece(merged, 0, width), node.size, signed=False)
         return piece(merged, node.offset & 7, node.size)
+
+    def _kept(self, block: int, word: int, index: int) -> int | None:
+        """The constant that every definition of a register sets it to, calls left out; None where that is not so.
+
+        A register that holds no result is read behind a call only where the callee leaves it alone: a compiler that
+        sees both knows that it does.
+        """
+        if word == self._lifter.machine.result:
+            return None
+        at = self._last_write(block, word, index)
+        if at is not None:
+            return self._constant(block, at)
+        key = (block, word)
+        if key not in self._constants:
+            self._constants[key] = self._common(block, word)
+        return self._constants[key]
+
+    def _common(self, block: int, word: int) -> int | None:
+        said: set[int | None] = set()
+        seen: set[int] = set()
+        work = [block]
+        while work and None not in said and len(said) < 2:
+            one = work.pop()
+            before = self._before[one]
+            if one == self._entry or not before:
+                return None
+            for other in before:
+                if other not in seen:
+                    seen.add(other)
+                    at = self._last_write(other, word, None)
+                    if at is None:
+                        work.append(other)
+                    else:
+                        said.add(self._constant(other, at))
+        return said.pop() if len(said) == 1 else None
+
+    def _last_write(self, block: int, word: int, index: int | None) -> int | None:
+        """The last operation of a block, or before one of it, that writes a register itself."""
+        if index is None:
+            self._written(block, word)
+            return self._writes[block].last.get(word)
+        ops = self.ops(block)
+        for at in range(index - 1, -1, -1):
+            out = ops[at].out
+            if (
+                out is not None
+                and out.space == REGISTER
+                and out.offset >> 3 <= word <= (out.offset + out.size - 1) >> 3
+            ):
+                return at
+        return None
 
     def _constant(self, block: int, at: int) -> int | None:
         """The constant that a definition sets a whole register to, or None."""
@@ -388,6 +460,8 @@ class Values:
                 if other != base or (place < offset + size and offset < place + wide):
                     return None, (block, here)
             before = self._before[block]
+            if self._via is not None and self._via[0] == block:
+                before = [self._via[1]]
             if len(before) != 1 or block == self._entry:
                 break
             block = before[0]

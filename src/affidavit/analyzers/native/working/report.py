@@ -123,26 +123,15 @@ class _Report:
         }
 
     def edges(self, block: Block, name: str) -> Iterator[dict[str, Any]]:
-        if not block.steps and not self.flow.unwinds:
+        if not block.steps:
             return
         last = block.instructions[-1]
         operation = f"{last:#x} {self.world.decoder.text(last)}"
         condition: str | None = None
-        if any(step.kind == "taken" for step in block.steps) or (
-            last in self.flow.exits and block.steps and block.steps[0].kind == "fallthrough"
-        ):
+        if self.flow.exits.get(last) == "tail-call" or any(step.kind == "taken" for step in block.steps):
             condition = self.world.decoder.condition(block.instructions)
         for step in block.steps:
             yield self.edge(name, last, step, condition) | {"operation": operation}
-        for pads in self.flow.unwinds:
-            for address in block.instructions:
-                if (
-                    pads.start <= address < pads.end
-                    and address in self.flow.calls
-                    and pads.pad in self.blocks
-                ):
-                    unwind = self.edge(name, last, Step("unwind", pads.pad), None)
-                    yield unwind | {"operation": f"{address:#x} {self.world.decoder.text(address)}"}
 
     def edge(self, source: str, at: int, step: Step, condition: str | None) -> dict[str, Any]:
         kind = step.kind
