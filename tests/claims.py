@@ -172,6 +172,48 @@ CLAIMS = (
         ),
     ),
     Claim(
+        id="replay-closed",
+        page="docs/replay.md",
+        sentence="A replay calls nothing outside, and writes nothing.",
+        tests=(
+            "runtime/replay/test_replay.py::test_a_run_comes_out_the_same",
+            "runtime/replay/test_replay.py::test_what_the_session_answered_is_told_again",
+            "runtime/replay/test_corpora.py::test_ordinary_scripts_come_out_the_same",
+            "runtime/replay/test_corpora.py::test_scripts_as_agents_write_them_come_out_the_same",
+            "runtime/replay/test_corpora.py::test_whatever_is_woven_comes_out_the_same",
+        ),
+    ),
+    Claim(
+        id="replay-tampered",
+        page="docs/replay.md",
+        sentence="A record that was changed afterwards ends the replay with exit code 4.",
+        tests=(
+            "runtime/replay/test_divergence.py::test_a_changed_record_does_not_hold",
+            "runtime/replay/test_divergence.py::test_a_changed_blob_does_not_hold",
+            "runtime/replay/test_divergence.py::test_a_record_that_holds_and_says_something_else_changes_the_value",
+            "acceptance/test_replay.py::test_a_changed_record_ends_a_replay_with_exit_code_4",
+        ),
+    ),
+    Claim(
+        id="replay-journal",
+        page="docs/replay.md",
+        sentence="A journal is enough: `affidavit replay RUN --journal FILE` needs no workspace.",
+        tests=(
+            "runtime/replay/test_divergence.py::test_a_journal_is_enough",
+            "acceptance/test_replay.py::test_a_journal_alone_is_replayed_elsewhere",
+        ),
+    ),
+    Claim(
+        id="reuse-once",
+        page="docs/replay.md",
+        sentence="Each value is found at exactly one place, or the command refuses and lists the places.",
+        tests=(
+            "runtime/replay/test_reuse.py::test_what_is_not_found_once_is_refused_with_the_places",
+            "runtime/replay/test_reuse.py::test_a_value_is_found_by_the_name_it_stands_under",
+            "acceptance/test_replay.py::test_an_earlier_script_runs_with_other_values",
+        ),
+    ),
+    Claim(
         id="first-shortest-path",
         page="docs/graphs.md",
         sentence="Of several shortest paths `path` gives the one whose edges come first in native order.",

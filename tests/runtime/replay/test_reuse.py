@@ -211,6 +211,7 @@ async def test_a_run_is_derived_from_an_earlier_one(bench: Bench) -> None:
     assert data["derived_from"] == {
         "run": first.run_id,
         "parameters": [{"name": "n", "input": "n_", "was": 4, "line": 1, "column": 5}],
+        "names": {"n": "n_"},
     }
     third = await session.reuse(again.run_id, vary={"n": 8})  # the name that the author gave goes on
     assert third.data == {"n": "n", "r": 80}

@@ -68,7 +68,8 @@ def run(
         idempotency_key: The same request again under the same key is not run again: its first result is shown.
         wait: Seconds to wait for scripts of the session that were requested before; as long as it takes by default.
     """
-    if (script is None) == (reuse is None) or (reuse is not None and input):
+    misplaced = input if reuse is not None else vary or was
+    if (script is None) == (reuse is None) or misplaced:
         hint = "affidavit run FILE [--input NAME=VALUE], or affidavit run --reuse RUN --vary NAME=VALUE"
         raise UsageError("usage", "run takes either a script, or --reuse and the values that vary", hint=hint)
     source = read_source(script) if script is not None else ""

@@ -95,15 +95,20 @@ def reused(
         )
     requested = cast("dict[str, Any]", events[0].data)
     before: Mapping[str, Any] = requested.get("derived_from") or {}
+    known: dict[str, str] = dict(before.get("names", {}))
     derived = derive(
         source_of(events),
         requested["inputs"],
         vary=vary,
         was=was,
-        known={one["name"]: one["input"] for one in before.get("parameters", ())},
+        known=known,
         around=[entry.code for entry in preamble],
     )
-    origin: dict[str, JsonValue] = {"run": run_id, "parameters": [dict(one) for one in derived.parameters]}
+    origin: dict[str, JsonValue] = {
+        "run": run_id,
+        "parameters": [dict(one) for one in derived.parameters],
+        "names": {**known, **{str(one["name"]): one["input"] for one in derived.parameters}},
+    }
     return Request(
         source=derived.source, inputs=derived.inputs, engine=engine, limits=limits, derived_from=origin
     )
