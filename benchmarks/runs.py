@@ -55,7 +55,7 @@ def measure() -> list[Section]:
     sections[-1].notes.append(
         "The product checks types, keeps one locked process per run and records every call durably;"
     )
-    sections[-1].notes.append("the bare engine and the peers neither check nor record.")
+    sections[-1].notes.append("the bare engine and the peers record nothing and check no later script.")
     return sections
 
 
