@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.canonical import canonical, digest, parse
@@ -19,6 +21,7 @@ from affidavit.store.journal import verify as verify_journal
 from tests.evidence.bundles import check
 from tests.evidence.strategies import VALUES
 from tests.evidence.test_bundle import RECORDS, first_place, small
+from tests.store.journal.samples import written
 from tests.vectors.check_vectors import CHECKS
 
 HERE = Path(__file__).parent
@@ -180,3 +183,51 @@ def test_both_agree_on_any_record(record: Any) -> None:
     sealed = seal(record)
     assert CHECKS["record_id"](sealed.body) == sealed.id
     CHECKS["check_record"](parse(sealed.body), sealed.notes)
+
+
+TAGS = ("$int", "$float", "$bytes", "$text", "$datetime", "$date", "$decimal", "$uuid")
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.sampled_from(TAGS),
+    st.text("0123456789", min_size=1, max_size=24)
+    | st.text("0123456789+-.:TZWenaif EAx=/_\n\u0661", max_size=36)
+    | st.datetimes().map(str)
+    | st.dates().map(str)
+    | st.decimals().map(str)
+    | st.floats().map(repr)
+    | st.uuids().map(str)
+    | st.binary(max_size=6).map(lambda data: base64.b64encode(data).decode()),
+)
+def test_both_agree_on_any_tag(tag: str, text: str) -> None:
+    for value in ({tag: text}, [{tag: text, "beside": 1}], {f"$text:{text}": 1}):
+        try:
+            check_encoded(value)
+            ours = True
+        except UsageError:
+            ours = False
+        try:
+            CHECKS["check_value"](value)
+            theirs = True
+        except CHECKS["WrongError"]:
+            theirs = False
+        assert ours == theirs, value
+
+
+def test_a_packed_bundle_is_to_be_unpacked_first(tmp_path: Path) -> None:
+    (tmp_path / "a.json.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    done = subprocess.run(
+        [*PLAIN_PYTHON, str(VERIFIER), str(tmp_path / "a.json.zst")], capture_output=True, text=True
+    )
+    assert (done.returncode, "unpack it first" in done.stdout) == (4, True)
+
+
+def test_parts_of_a_journal_are_read_together(tmp_path: Path) -> None:
+    first = written(tmp_path, 250, part_bytes=64 << 10)
+    folder, parts = first.parent, sorted(it.name for it in first.parent.iterdir())
+    assert len(parts) >= 3
+    assert run_verifier(folder, parts) == dict.fromkeys(parts, True)
+    (folder / parts[-1]).unlink()
+    assert run_verifier(folder, parts[:-1]) == dict.fromkeys(parts[:-1], False)
+    assert verify_journal(first).status != "holds"
