@@ -16,7 +16,7 @@ from affidavit.extensions import Analysis
 from affidavit.facts.factfile import FactFileWriter
 from tests import real_inputs
 
-__all__ = ["Function", "Program", "analyse", "compiled", "sqlite_library", "stripped", "tool"]
+__all__ = ["Function", "Program", "Row", "analyse", "compiled", "sqlite_library", "stripped", "tool"]
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyzers.native.binaries import Program, analyse, compiled, stripped
+from tests.analyzers.native.binaries import Program, Row, analyse, compiled, stripped
 from tests.analyzers.native.programs import EXCEPTIONS, MARKED
 
 LEVELS = ("-O0", "-O2", "-Os")
@@ -165,7 +165,7 @@ def test_a_diamond(program: Program) -> None:
     assert taken["operation"].split()[0] in {line.split()[0] for line in function.blocks[branch]["text"][-1:]}
 
 
-def _out(edges: list[dict[str, object]], block: str) -> list[dict[str, object]]:
+def _out(edges: list[Row], block: str) -> list[Row]:
     return [edge for edge in edges if edge["source"] == block]
 
 

@@ -11,6 +11,7 @@ from affidavit.analyzers.javascript._literals import COMMENTS, literal, spelling
 from affidavit.analyzers.javascript.syntax import Frame, Nearest, walk
 
 __all__ = [
+    "STATEMENTS",
     "Asked",
     "Statements",
     "asked_by",
@@ -24,7 +25,7 @@ __all__ = [
 Asked: TypeAlias = tuple[str, tuple[str, ...]]
 """An exported name that a reference asks for, and the local names that it binds to it."""
 
-_STATEMENTS: Final = frozenset(
+STATEMENTS: Final = frozenset(
     {
         "abstract_class_declaration",
         "ambient_declaration",
@@ -95,7 +96,7 @@ class Statements:
 
 
 def _is_statement(frame: Frame) -> bool:
-    if not frame.is_in(_STATEMENTS):
+    if not frame.is_in(STATEMENTS):
         return False
     parent = frame.parent
     if parent is None:

@@ -32,7 +32,7 @@ computed and None, and still a site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Final
 
@@ -64,6 +64,7 @@ from affidavit.analyzers.javascript._statements import (
     import_names,
     imported_names,
 )
+from affidavit.analyzers.javascript._thinning import NotThinnedError, thin
 from affidavit.analyzers.javascript.exported.names import exports_of
 from affidavit.analyzers.javascript.languages import LanguageName
 from affidavit.analyzers.javascript.scope import Names
@@ -84,12 +85,12 @@ __all__ = [
 ]
 
 _BOM: Final = b"\xef\xbb\xbf"
+_ROUNDS: Final = 8
+"""How often a file is thinned at most: once for the names that are always looked for, again where others turned up."""
 _UTF_16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
-def extract(
-    data: bytes, language: LanguageName, *, should_stop: Callable[[], bool] | None = None
-) -> FileFacts:
+def extract(data: bytes, language: LanguageName, *, thinned: bool = False) -> FileFacts:
     """Read one source file.
 
     Bad input never raises: what the grammar cannot read is listed in `errors`, what is not UTF-8 in `encoding`.
@@ -97,30 +98,50 @@ def extract(
     Args:
         data: the file's bytes.
         language: `javascript`, `jsx`, `typescript` or `tsx`; see `languages.language_of`.
-        should_stop: asked now and then while parsing; True gives up.
+        thinned: leave out statements that do not matter before the whole is parsed, for a file whose syntax tree would
+            not fit into memory. The facts are the same.
 
     Raises:
-        FailedError: `parse-timed-out`, when `should_stop` said so.
+        NotThinnedError: the file cannot be read so.
     """
     encoding, invalid_at = _encoding(data)
     if encoding == "utf-16":
         return FileFacts(language=language, encoding=encoding, invalid_at=invalid_at, size=len(data))
     typescript = language in {"typescript", "tsx"}
     masked = mask(data, typescript=typescript)
-    again = partial(parse, language=language, should_stop=should_stop)
-    tree = again(masked.data)
-    if not typescript:
-        tree = without_html_comments(masked.data, tree, again)
-    extraction = _Extraction(data, tree, masked)
+    again = partial(parse, language=language)
+    extraction = _read_thinned(data, masked, again) if thinned else _read(data, masked, again, typescript)
     return FileFacts(
         language=language,
         encoding=encoding,
         invalid_at=invalid_at,
         size=len(data),
-        references=extraction.references(),
-        exports=extraction.exports(),
-        errors=error_ranges(tree, extraction.lines),
+        references=extraction.references,
+        exports=extraction.exports,
+        errors=extraction.errors,
     )
+
+
+def _read(data: bytes, masked: Masked, again: Callable[[bytes], Tree], typescript: bool) -> _Extraction:
+    tree = again(masked.data)
+    if not typescript:
+        tree = without_html_comments(masked.data, tree, again)
+    extraction = _Extraction(data, tree, masked)
+    extraction.read()
+    return extraction
+
+
+def _read_thinned(data: bytes, masked: Masked, again: Callable[[bytes], Tree]) -> _Extraction:
+    keep: list[bytes] = []
+    for _ in range(_ROUNDS):
+        left = thin(masked.data, data, again, keep=keep)
+        extraction = _Extraction(data, left.tree, masked)
+        extraction.read()
+        lacking = left.lacks(extraction.asked, data)
+        if not lacking:
+            return extraction
+        keep += lacking
+    raise NotThinnedError
 
 
 def _encoding(data: bytes) -> tuple[Encoding, int | None]:
@@ -136,7 +157,7 @@ def _encoding(data: bytes) -> tuple[Encoding, int | None]:
 
 
 class _Extraction:
-    """One file while its sites are collected."""
+    """What one file says, once it was read."""
 
     def __init__(self, data: bytes, tree: Tree, masked: Masked) -> None:
         self._data = data
@@ -144,9 +165,24 @@ class _Extraction:
         self._names = Names(data, tree)
         self._flow = Flow(data, self._names)
         self._statements = Statements()
+        self._tree = tree
         self._lines: Lines | None = None
         self._found: list[Reference] = []
         self._seen: set[int] = set()
+        self.references: tuple[Reference, ...] = ()
+        self.exports: tuple[Export, ...] = ()
+        self.errors: tuple[ErrorRange, ...] = ()
+
+    @property
+    def asked(self) -> Collection[str]:
+        """Every word that was looked for."""
+        return self._names.asked
+
+    def read(self) -> None:
+        """Collect everything."""
+        self.references = self._references()
+        self.exports = exports_of(self._data, self._names, self._masked, self.lines)
+        self.errors = error_ranges(self._tree, self.lines)
 
     def lines(self) -> Lines:
         """Line starts, counted when the first position is asked for."""
@@ -154,7 +190,7 @@ class _Extraction:
             self._lines = Lines(self._data)
         return self._lines
 
-    def references(self) -> tuple[Reference, ...]:
+    def _references(self) -> tuple[Reference, ...]:
         for leaf in self._names.tokens("import"):
             self._import(leaf)
         for leaf in self._names.tokens("export"):
@@ -165,9 +201,6 @@ class _Extraction:
         self._start_free_names()
         self._follow()
         return tuple(sorted(self._found, key=lambda found: (found.span.start.offset, -found.span.end.offset)))
-
-    def exports(self) -> tuple[Export, ...]:
-        return exports_of(self._data, self._names, self._masked, self.lines)
 
     def _start_free_names(self) -> None:
         self._start_free("require", Value.REQUIRE)

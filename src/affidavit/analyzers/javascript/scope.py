@@ -14,7 +14,7 @@ of the surrounding function; here it belongs to its block, as in strict code).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
@@ -167,6 +167,11 @@ class Names:
         self._uses: dict[str, NameUse] = {}
         self._roles = _Roles()
         self._escaped: dict[str, list[tuple[int, int]]] | None = None
+
+    @property
+    def asked(self) -> Collection[str]:
+        """Every word that was looked for so far."""
+        return self._tokens.keys()
 
     def tokens(self, word: str) -> Sequence[Frame]:
         """The innermost nodes spelt exactly so, in source order: keywords, identifiers, property names."""

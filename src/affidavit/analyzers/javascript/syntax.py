@@ -11,58 +11,27 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Final
 
-from tree_sitter import Node, Parser, Point, Tree
+from tree_sitter import Node, Parser, Tree
 
 from affidavit.analyzers.javascript._facts import ErrorRange, Position, Span
 from affidavit.analyzers.javascript.languages import LanguageName, grammar
-from affidavit.errors import FailedError
 
 __all__ = ["Frame", "Lines", "Locator", "Nearest", "error_ranges", "parse", "walk"]
 
-_CHUNK: Final = 1 << 16
 _MAX_ERROR_RANGES: Final = 1000
 
 _SEPARATORS: Final = ("\u2028".encode(), "\u2029".encode())
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r|\xe2\x80[\xa8\xa9]")
 
 
-def parse(data: bytes, language: LanguageName, *, should_stop: Callable[[], bool] | None = None) -> Tree:
+def parse(data: bytes, language: LanguageName) -> Tree:
     """Parse a file. Never fails on bad input: what cannot be read becomes error nodes.
 
     Args:
         data: the file's bytes, read as UTF-8.
         language: which grammar.
-        should_stop: asked every few thousand steps of the parser; True gives up. Parsing holds the interpreter lock,
-            so another thread cannot interrupt it in any other way.
-
-    Raises:
-        FailedError: `parse-timed-out`, when `should_stop` said so.
     """
-    parser = Parser(grammar(language))
-    if should_stop is None:
-        return parser.parse(data)
-    if should_stop():
-        raise _stopped()
-
-    def read(offset: int, _point: Point) -> bytes:
-        return data[offset : offset + _CHUNK]
-
-    def progress(_offset: int, _has_error: bool) -> bool:
-        return should_stop()
-
-    try:
-        # The parser asks the callback only when it reads through a function, not when it is handed the bytes.
-        return parser.parse(read, progress_callback=progress)
-    except ValueError as error:
-        raise _stopped() from error
-
-
-def _stopped() -> FailedError:
-    return FailedError(
-        "parse-timed-out",
-        "parsing was stopped before the end of the file",
-        hint="allow more time for one file, or leave the file out",
-    )
+    return Parser(grammar(language)).parse(data)
 
 
 class Lines:

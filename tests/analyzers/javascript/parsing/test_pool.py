@@ -141,7 +141,7 @@ def test_a_process_that_is_killed_is_replaced_and_its_file_tried_again() -> None
 
 DYING = """
 import os, signal
-def extract(data, language):
+def extract(data, language, *, thinned=False):
     if data == b"die":
         os.kill(os.getpid(), signal.SIGSEGV)
     if data == b"exit":
@@ -239,7 +239,7 @@ except KeyboardInterrupt:
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], set[int]]]:
     """A program in the middle of parsing, and its parser processes."""
     source = tmp_path / "noise.js"
-    source.write_bytes(noise(4_000_000))
+    source.write_bytes(noise(3_000_000))
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(source)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as program:
         assert program.stdout is not None

@@ -3,6 +3,9 @@
 A file that needs more CPU time than its size allows is given up, its process killed and replaced. The allowance is CPU
 time, so a busy machine changes nothing; the wall clock only backs it up. A process that dies otherwise gets its file
 once more; then the file is given up as well. Nothing is left running when the iteration ends, however it ends.
+
+Memory is shared out: each file may take some by its size, a process that takes more is ended, and its file is read once
+more in the way that takes less (see `extract`). So the sum is bounded whatever the files hold.
 """
 
 from __future__ import annotations
@@ -30,8 +33,20 @@ _BOOT: Final = (
 )
 _AHEAD: Final = 64 << 10
 """Bytes that may wait in a process behind the file that it reads."""
-_AT_ONCE: Final = 4608 << 10
-"""Bytes of source in all processes together, but for one larger file alone: a tree takes about 60 times its source."""
+_ROOM: Final = 232 << 20
+"""Bytes of memory for the syntax trees of all processes together, but for one larger file alone."""
+_SHARE: Final = 96 << 20
+"""Bytes that a file waits for, where its tree might need them, before it is read beside others."""
+_USUAL: Final = 50
+"""Bytes of tree for a byte of source that a file may take however large it is: most take 20 to 50."""
+_MOST: Final = 400
+"""Bytes of tree for a byte of the densest source."""
+_LEAST: Final = 12 << 20
+"""Bytes that any file may take."""
+_NO_ROOM: Final = "reading it takes more memory than a file of its size may"
+_REFUSED_MEMORY: Final = frozenset({-signal.SIGABRT, -signal.SIGSEGV})
+"""How a parser ends that is refused memory; it looks at no result of `malloc`."""
+_MEMORY_ERRORS: Final = frozenset({"MemoryError", "NotThinnedError"})
 _LARGE: Final = 128 << 10
 """Files above it go first, so that none is begun last and alone."""
 _LITTLE: Final = 192 << 10
@@ -89,13 +104,16 @@ class _Sent:
     job: Job
     data: bytes
     attempts: int
+    room: int = 0
+    thinned: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class _Process:
     """One child: what is to be written to it, what it was sent and has not answered, what it wrote.
 
-    `load` counts the bytes of `sent`; `writing` tells whether the selector waits for room in its input.
+    `load` counts the bytes of `sent`, `room` is the memory that they may take; `writing` tells whether the selector
+    waits until its input takes more.
     """
 
     popen: subprocess.Popen[bytes]
@@ -106,6 +124,7 @@ class _Process:
     answer: bytearray = field(default_factory=bytearray)
     since: float = 0.0
     load: int = 0
+    room: int = 0
     writing: bool = False
 
     @property
@@ -225,7 +244,8 @@ class _Pool:
         """The next file for a process: the largest that there is room for, else the next small one."""
         if self._again:
             # A file that ended its process is tried alone, so that it cannot be blamed for another.
-            return self._again.popleft() if not process.sent else None
+            is_free = not process.sent and self._has_room(len(self._again[0].data), process)
+            return self._again.popleft() if is_free else None
         while (queue := self._queue_for(process)) is not None:
             job = queue.popleft()
             data = job.load()
@@ -234,20 +254,32 @@ class _Pool:
         return None
 
     def _queue_for(self, process: _Process) -> deque[Job] | None:
-        busy = sum(one.load for one in self._processes)
-        if self._large and not process.sent and (not busy or busy + self._large[0].size <= _AT_ONCE):
+        if self._large and not process.sent and self._has_room(self._large[0].size, process):
             return self._large
-        if self._small and busy + self._small[0].size <= _AT_ONCE:
+        if self._small and self._has_room(self._small[0].size, process):
             return self._small if not process.sent or process.load + self._small[0].size <= _AHEAD else None
         return None
+
+    def _has_room(self, size: int, process: _Process) -> bool:
+        others = self._taken(process)
+        return not others or others + _wanted(size) <= _ROOM
+
+    def _taken(self, process: _Process) -> int:
+        """The memory that all other processes may take."""
+        return sum(one.room for one in self._processes if one is not process)
 
     def _send(self, process: _Process, one: _Sent) -> None:
         if not process.sent:
             process.since = time.monotonic()
+        size = len(one.data)
+        one.room = _wanted(size)
+        if not self._unsent():
+            one.room = max(one.room, _ROOM - self._taken(process))
         process.sent.append(one)
-        process.load += len(one.data)
-        cpu = max(1, round(1000 * self._allowance.cpu(len(one.data))))
-        header = REQUEST.pack(one.job.index, len(one.data), cpu, one.job.language)
+        process.load += size
+        process.room = max(process.room, one.room)
+        cpu = max(1, round(1000 * self._allowance.cpu(size)))
+        header = REQUEST.pack(one.job.index, size, cpu, one.room >> 10, one.job.language, one.thinned)
         process.output += (memoryview(header), memoryview(one.data))
         self._write(process)
 
@@ -295,12 +327,24 @@ class _Pool:
             if index == READY:
                 process.ready = True
             elif process.sent and process.sent[0].job.index == index:
-                process.load -= len(process.sent.popleft().data)
-                yield (
-                    Outcome(index, "facts", body)
-                    if state
-                    else Outcome(index, "failed", b"", body.decode("ascii", "replace"))
-                )
+                one = process.sent.popleft()
+                process.load -= len(one.data)
+                process.room = max((other.room for other in process.sent), default=0)
+                yield from self._answered(one, state=bool(state), body=body)
+
+    def _answered(self, one: _Sent, *, state: bool, body: bytes) -> Generator[Outcome]:
+        if state:
+            yield Outcome(one.job.index, "facts", body)
+            return
+        name = body.decode("ascii", "replace")
+        if name == "MemoryError" and not one.attempts:
+            self._try_again(one, thinned=True)
+        else:
+            yield Outcome(one.job.index, "failed", b"", _NO_ROOM if name in _MEMORY_ERRORS else name)
+
+    def _try_again(self, one: _Sent, *, thinned: bool) -> None:
+        one.attempts, one.thinned = 1, thinned
+        self._again.append(one)
 
     def _ended(self, process: _Process) -> Generator[Outcome]:
         process.popen.wait()
@@ -325,8 +369,7 @@ class _Pool:
         elif first.attempts:
             yield Outcome(first.job.index, "failed", b"", reason)
         else:
-            first.attempts = 1
-            self._again.append(first)
+            self._try_again(first, thinned=process.popen.returncode in _REFUSED_MEMORY)
 
     def _expire(self) -> Generator[Outcome]:
         now = time.monotonic()
@@ -352,9 +395,15 @@ class _Pool:
         return max(0.0, min(nearest - time.monotonic(), 3600.0))
 
 
+def _wanted(size: int) -> int:
+    """Bytes of memory that have to be free before a file of this size is read beside others."""
+    return _LEAST + min(_MOST * size, max(_SHARE, _USUAL * size))
+
+
 def _status_text(status: int) -> str:
     if status == -signal.SIGPROF:
         return "more CPU time than its size allows"
     if status < 0:
-        return f"its parser process was ended by {signal.Signals(-status).name}"
+        often = f", as when {_NO_ROOM}" if status in _REFUSED_MEMORY else ""
+        return f"its parser process was ended by {signal.Signals(-status).name}{often}"
     return f"its parser process ended with status {status}"

@@ -1,30 +1,31 @@
 """The parser process: reads source files from standard input, answers with their facts, and can be killed at any time.
 
-A request is `u32 index | u32 size | u32 CPU milliseconds | u8 language | size bytes`; an answer is `u32 index |
-u8 state | u32 size | size bytes`, where state 1 is facts and 0 the name of an exception. The first answer has index
-0xFFFFFFFF: ready. The process ends with its parent.
+A request is `u32 index | u32 size | u32 CPU milliseconds | u32 KiB of memory | u8 language | u8 thinned | size bytes`;
+an answer is `u32 index | u8 state | u32 size | size bytes`, where state 1 is facts and 0 the name of an exception. The
+first answer has index 0xFFFFFFFF: ready. The process ends with its parent.
 """
 
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import signal
 import struct
-import sys
 from contextlib import suppress
 from typing import BinaryIO, Final
 
+from affidavit.analyzers.javascript.parsing.memory import c_library, give_back, limit_growth, limit_process
+
 __all__ = ["ANSWER", "READY", "REQUEST", "main"]
 
-REQUEST: Final = struct.Struct("<IIIB")
+REQUEST: Final = struct.Struct("<IIIIBB")
 ANSWER: Final = struct.Struct("<IBI")
 READY: Final = 0xFFFF_FFFF
 
-_MEMORY: Final = 4 << 30
 _TIDY_AFTER: Final = 512 << 10
-"""Bytes of source after which memory is given back: a tree takes many times its source, and may hang in cycles."""
+"""Bytes of source after which memory is given back."""
+_LARGE: Final = 128 << 10
+"""Bytes of source before which memory is given back, so that what was freed does not add to it."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -35,17 +36,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     # Nothing that a library prints may end up between answers.
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    libc = _libc()
-    _confine(libc, parent)
+    _confine(c_library(), parent)
     with suppress(BrokenPipeError):
-        _serve(requests, answers, libc)
-
-
-def _libc() -> ctypes.CDLL | None:
-    try:
-        return ctypes.CDLL(None) if sys.platform == "linux" else None
-    except OSError:
-        return None
+        _serve(requests, answers)
 
 
 def _confine(libc: ctypes.CDLL | None, parent: int) -> None:
@@ -54,14 +47,10 @@ def _confine(libc: ctypes.CDLL | None, parent: int) -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    limit_process()
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO, libc: ctypes.CDLL | None) -> None:
+def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     from affidavit.analyzers.javascript.languages import LANGUAGES
     from affidavit.analyzers.javascript.parsing.wire import encode
     from affidavit.analyzers.javascript.references import extract
@@ -71,26 +60,26 @@ def _serve(requests: BinaryIO, answers: BinaryIO, libc: ctypes.CDLL | None) -> N
     language: int
     parsed = 0
     while header := _read(requests, REQUEST.size):
-        index, size, milliseconds, language = REQUEST.unpack(header)
+        index, size, milliseconds, kibibytes, language, thinned = REQUEST.unpack(header)
+        if size > _LARGE and parsed:
+            parsed = 0
+            give_back()
+        limit_growth(kibibytes << 10)
         data = _read(requests, size)
         _allow(milliseconds / 1000)
         try:
-            state, body = 1, encode(extract(data, LANGUAGES[language]), data)
+            state, body = 1, encode(extract(data, LANGUAGES[language], thinned=bool(thinned)), data)
         except Exception as error:
             state, body = 0, type(error).__name__.encode()
         _allow(0)
         del data
-        _write(answers, ANSWER.pack(index, state, len(body)) + body)
+        _write(answers, ANSWER.pack(index, state, len(body)))
+        _write(answers, body)
+        del body
         parsed += size
         if parsed > _TIDY_AFTER:
             parsed = 0
-            _tidy(libc)
-
-
-def _tidy(libc: ctypes.CDLL | None) -> None:
-    gc.collect()
-    if libc is not None and hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)
+            give_back()
 
 
 def _allow(seconds: float) -> None:
