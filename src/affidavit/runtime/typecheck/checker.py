@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -73,7 +73,7 @@ class Checker:
         self._lock = asyncio.Lock()
         self._project: Project | None = None
         self._server: TypeServer | None = None
-        self._verdicts: OrderedDict[str, Verdict] = OrderedDict()
+        self._verdicts: OrderedDict[Hashable, tuple[Verdict, object]] = OrderedDict()
         self._catalogues: OrderedDict[tuple[str, bool], Catalogue] = OrderedDict()
 
     @property
@@ -120,19 +120,21 @@ class Checker:
         """
         around = around or _NOTHING
         results_stub = around.results.session if around.results else ""
-        entries = [(entry.key, entry.code) for entry in around.preamble]
-        key = hashlib.sha256(
-            repr((source, stubs, inputs_stub, results_stub, entries, _bounds(source, around))).encode(
-                "ascii", "backslashreplace"
-            )
-        ).hexdigest()
+        key = (
+            hashlib.sha256(source.encode("utf-8", "surrogatepass")).digest(),
+            stubs,
+            inputs_stub,
+            results_stub,
+            around.preamble,
+            id(around.schemas) if around.schemas else 0,
+        )
         known = self._verdicts.get(key)
         if known is not None:
             self._verdicts.move_to_end(key)
-            return known
+            return known[0]
         verdict = await self._check(source, stubs, inputs_stub, around)
         if verdict.status != "unchecked" and not verdict.reason:
-            self._verdicts[key] = verdict
+            self._verdicts[key] = verdict, around.schemas  # kept, so that nothing else gets their id
             if len(self._verdicts) > self._remembered:
                 self._verdicts.popitem(last=False)
         return verdict
@@ -322,13 +324,6 @@ class Checker:
         finally:
             if project is not None:
                 project.close()
-
-
-def _bounds(source: str, around: Surroundings) -> list[tuple[str, str]]:
-    """What of the schemas a verdict on this source may rest on."""
-    return [
-        (path, repr(schema)) for path, schema in around.schemas.items() if path.rpartition(".")[2] in source
-    ]
 
 
 def _ours(case: Case, earlier: ResultTypes | None) -> list[Diagnostic]:

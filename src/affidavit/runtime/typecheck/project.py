@@ -50,7 +50,7 @@ class Project:
         self.root.mkdir()
         settings = _SETTINGS.format(major=version.major, minor=version.minor)
         (self.root / "ty.toml").write_text(settings, encoding="utf-8")
-        self._modules: set[str] = set()
+        self._modules: dict[str, str] = {}  # names by text: hashing it is for once
         self._spoilt: set[str] = set()
 
     @property
@@ -77,12 +77,13 @@ class Project:
         Returns:
             Its name, and its path when it is new here, else None.
         """
+        known = self._modules.get(text)
+        if known is not None:
+            return known, None
         name = module_name(text)
-        if name in self._modules:
-            return name, None
         path = self.root / f"{name}.pyi"
         path.write_text(text, encoding="utf-8", newline="\n")
-        self._modules.add(name)
+        self._modules[text] = name
         return name, path
 
     def spoil(self, name: str) -> None:
