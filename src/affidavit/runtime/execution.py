@@ -25,8 +25,9 @@ from affidavit.runtime.memory.memory import Memory
 from affidavit.runtime.memory.preamble import digest_of
 from affidavit.runtime.memory.result_types import as_type, type_of
 from affidavit.runtime.memory.results import INLINE_BYTES
-from affidavit.runtime.program import Program, RunOutcome, ScriptCall
+from affidavit.runtime.program import RESULTS, Program, RunOutcome, ScriptCall
 from affidavit.runtime.replay.asides import Asides
+from affidavit.runtime.replay.rerun import Rows
 from affidavit.runtime.run import (
     Request,
     Run,
@@ -143,6 +144,7 @@ class Execution:
     async def _run(
         self, run: Run, choice: Choice, program: Program, on_call: Callable[[ScriptCall], None] | None
     ) -> Run:
+        rows = Rows(self.memory.results, self.store, program.preamble)
         budget = Budget(calls=program.limits.calls, seconds=program.limits.wall_seconds)
         desk = Desk(
             self.broker,
@@ -152,7 +154,7 @@ class Execution:
             inquiry=Inquiry(Unknowns(self.store, now=self.now), session=self.session, run=run.run_id),
             now=self.now,
             on_call=on_call,
-            own=self.memory.calls(),
+            own={**self.memory.calls(), RESULTS: rows.serve},
         )
         started: dict[str, JsonValue] = {
             "engine": choice.engine.name,
@@ -174,9 +176,11 @@ class Execution:
         except asyncio.CancelledError:
             self._settle(replace(run, status="cancelled", calls=tuple(desk.ledger.entries)))
             raise
-        return self._settled(run, outcome, desk, program.source)
+        return self._settled(run, outcome, desk, program.source, rows.reruns)
 
-    def _settled(self, run: Run, outcome: RunOutcome, desk: Desk, source: str) -> Run:
+    def _settled(
+        self, run: Run, outcome: RunOutcome, desk: Desk, source: str, reruns: Sequence[JsonValue]
+    ) -> Run:
         ended = ending(outcome, source, fatal=desk.fatal)
         stale = [note for note in outcome.notes if note.startswith("preamble ")]
         if stale and run.check in ("clean", "advised"):
@@ -193,7 +197,7 @@ class Execution:
         )
         if desk.answer is not None:
             run = replace(run, answer=self._keep_answer(run, desk.answer))
-        return self._settle(run, error=ended.error, asides=desk.asides, timers=outcome.timers)
+        return self._settle(run, error=ended.error, asides=desk.asides, timers=outcome.timers, reruns=reruns)
 
     def _keep_answer(self, run: Run, answer: Answer) -> dict[str, JsonValue]:
         """Record the answer of a run that succeeded; that of a failed run is shown and not recorded."""
@@ -217,6 +221,7 @@ class Execution:
         error: Mapping[str, JsonValue] | None = None,
         asides: Asides | None = None,
         timers: Sequence[int] = (),
+        reruns: Sequence[JsonValue] = (),
     ) -> Run:
         run = replace(run, error=error)
         body = orjson.dumps(run.value)
@@ -238,6 +243,8 @@ class Execution:
             data["asides"] = kept
         if timers:
             data["timers"] = list(timers)
+        if reruns:
+            data["reruns"] = list(reruns)
         self.store.append(settlement(self.session, run.run_id, data, self.now()))
         return run
 

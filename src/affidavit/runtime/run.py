@@ -358,11 +358,11 @@ def ending(outcome: RunOutcome, source: str, *, fatal: AffidavitError | None = N
 
 
 def _not_awaited(path: str, line: int) -> dict[str, JsonValue]:
-    called = "results[...].load" if path == RESULTS else f"df.{path}"
+    called = "a method of results[...]" if path == RESULTS else f"df.{path}"
     error = FailedError(
         "call-not-awaited",
         f"{called} on line {line} was called and never awaited, so it did not run",
-        hint=f"await {called}(...)",
+        hint="await results[0].load()" if path == RESULTS else f"await {called}(...)",
     )
     return error.as_json() | {"line": line}
 

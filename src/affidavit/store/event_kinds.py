@@ -224,6 +224,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "answer?": _or_null(_object()), "error?": _or_null(_error), "stdout?": _text, "stdout_cut?": _count,
             "check?": _text, "check_reason?": _text, "diagnostics?": _list(_object()), "notes?": _texts,
             "asides?": _or_null(_list(_aside)), "timers?": _list(_decision),
+            "reruns?": _list(_object(run=_text)),
         },
     ),
     "unknown-revised": Kind(

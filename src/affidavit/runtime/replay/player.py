@@ -13,6 +13,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.ledger import given
 from affidavit.runtime.program import RESULTS, CallResult, ScriptCall
 from affidavit.runtime.replay.recording import Recording, Site, Taken, site_of
+from affidavit.runtime.replay.rerun import Rows
 from affidavit.store import Store
 
 __all__ = ["DivergedError", "Divergence", "Player"]
@@ -73,6 +74,7 @@ class Player:
     def __init__(self, recording: Recording, store: Store) -> None:
         self._recording = recording
         self._store = store
+        self._rows = Rows(recording.results, store, recording.program.preamble)
         self._own = frozenset(_answered_by_session(recording.program.tree))
         self._open: dict[Site, deque[Taken]] = defaultdict(deque)
         for call in recording.calls:
@@ -99,7 +101,7 @@ class Player:
         """
         self._progress += 1
         if call.path == RESULTS:
-            return await self._recording.results.serve(call.arguments)
+            return await self._rows.serve(call.arguments)
         if call.path in self._own:
             return self._aside(call)
         taken = self._match(call)

@@ -97,6 +97,7 @@ class Bridge:
 
     def __init__(self, channel: Channel, clock: Clock) -> None:
         self.argument_bytes = 1 << 20
+        self.run_again: Callable[[int, str, dict[str, Any]], Coroutine[Any, Any, Any]]
         self._channel = channel
         self._clock = clock
         self._sites: dict[tuple[str, int, int], Site] = {}

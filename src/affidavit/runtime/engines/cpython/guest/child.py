@@ -177,6 +177,23 @@ class _Execution:
             loop.run_until_complete(loop.shutdown_asyncgens())
 
 
+async def _awaited(compiled: Compiled, names: dict[str, Any]) -> object:
+    """What `_Execution.execute` does, inside a running loop."""
+    pending = eval(compiled.code, names)  # noqa: S307 - as there
+    if compiled.body is not None:
+        pending = names.pop(compiled.body)()
+    if asyncio.iscoroutine(pending):
+        value = await pending
+        if value is not None:
+            names[VALUE] = value
+    value = names.pop(VALUE, _MISSING)
+    if value is _MISSING and compiled.entry is not None:
+        value = names[compiled.entry]()
+    if asyncio.iscoroutine(value) and not value.__qualname__.startswith("df."):
+        value = await value
+    return value
+
+
 class _Run:
     """One script's run. Made before the program is known, so that little is left to do then."""
 
@@ -186,6 +203,7 @@ class _Run:
         self._timing = timing
         self._clock = timing.clock
         self._bridge = Bridge(channel, timing.clock)
+        self._bridge.run_again = self._run_again
         self._execution = _Execution(asyncio.get_event_loop())
         self._module = script_module(SCRIPT, Root(self._bridge, "df", self._read_tree))
         self._tree_text = b"{}"
@@ -251,6 +269,14 @@ class _Run:
         except BaseException as problem:
             return self._fault(problem)
         return "finished", None
+
+    async def _run_again(self, number: int, source: str, inputs: dict[str, Any]) -> Any:
+        """Run an earlier script inside this one, with names of its own. Its calls stand where this one asked for it."""
+        here = vars(self._module)
+        names = {name: here[name] for name in ("__builtins__", "__name__", "df", "results")} | inputs
+        load(self._preamble, names)
+        value = await _awaited(compile_script(source, f"<run {number}>"), names)
+        return None if value is _MISSING else decode(encode(soften(value)[0]))
 
     def _fault(self, problem: BaseException) -> tuple[str, Fault]:
         """Report an exception. Where memory ran out, first make room for the report, without needing any."""
