@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+import json
+import subprocess
 import sys
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from affidavit.runtime.engines.cpython.guest.preload import fill_gaps
 from affidavit.runtime.engines.cpython.pool import Pool
 from affidavit.runtime.engines.cpython.process import Child, Zygote
 
@@ -103,21 +103,33 @@ def test_closing_leaves_nothing_that_forks_later(bench: Bench, monkeypatch: pyte
     _wait(bench, work())
 
 
-@pytest.mark.skipif(sys.implementation.name != "cpython", reason="its allocator is meant")
-@pytest.mark.parametrize("size", [64, 112, 256, 400])
-def test_objects_that_come_after_the_gaps_were_filled_lie_together(size: int) -> None:
-    def beside() -> int:
-        """Of sixteen new objects, how many lie next to the one before."""
-        made = [bytes(size - sys.getsizeof(b"")) for _ in range(16)]
-        places = [id(one) for one in made]
-        return sum(abs(after - before) == size for before, after in itertools.pairwise(places))
+_GAPS = """
+import itertools, json, sys
+from affidavit.runtime.engines.cpython.guest.preload import fill_gaps
 
-    scattered = [bytes(size - sys.getsizeof(b"")) for _ in range(1_000)]
-    del scattered[::3]
-    assert beside() < 10
-    kept = fill_gaps()
-    assert beside() >= 10
-    assert sum(map(len, kept)) > 1_000
+def beside(size):
+    made = [bytes(size - sys.getsizeof(b"")) for _ in range(16)]
+    places = [id(one) for one in made]
+    return sum(abs(after - before) == size for before, after in itertools.pairwise(places))
+
+sizes = (64, 112, 256, 400)
+scattered = [[bytes(size - sys.getsizeof(b"")) for _ in range(1_000)] for size in sizes]
+for objects in scattered:
+    del objects[::3]
+before = [beside(size) for size in sizes]
+kept = fill_gaps()
+print(json.dumps([before, [beside(size) for size in sizes], sum(map(len, kept))]))
+"""
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="its allocator is meant")
+def test_objects_that_come_after_the_gaps_were_filled_lie_together() -> None:
+    """Of sixteen new objects of a size, how many lie next to the one before; in an interpreter of its own."""
+    said = subprocess.run([sys.executable, "-c", _GAPS], check=True, capture_output=True, text=True).stdout
+    before, after, kept = json.loads(said)
+    assert max(before) < 10, before
+    assert min(after) >= 10, after
+    assert kept > 1_000
 
 
 def test_a_run_sees_nothing_of_the_rehearsal_and_of_other_runs(bench: Bench) -> None:
