@@ -117,6 +117,11 @@ PACKAGES: Final[Mapping[str, Package]] = {
         version="3.0.2",
         sha256="68c55a73c9476627c353af44e4d62095772528bf5cd15803a4d92dda41a93cc5",
     ),
+    "blockfrost": Package(
+        name="@blockfrost/openapi",
+        version="0.1.93",
+        sha256="df98afcbc73a8a74acd5be2a3bc7e8daa35384cd845ad576c5b215e84b99c155",
+    ),
     "solid-router": Package(
         name="@solidjs/router",
         version="1.0.0",

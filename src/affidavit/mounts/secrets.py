@@ -25,6 +25,7 @@ SHORTEST: Final = 6
 
 _REFERENCE: Final = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _SENSITIVE: Final = re.compile(r"(?i)auth|cookie|credential|key|password|secret|token")
+_SUB_DELIMS: Final = "/:@!$&'()*+,;="
 _Error = TypeVar("_Error", bound=AffidavitError)
 
 
@@ -174,4 +175,6 @@ def _forms(value: str) -> set[str]:
     encoded = base64.b64encode(value.encode("utf-8", "surrogateescape")).decode()
     in_json = json.dumps(value)[1:-1]
     forms = {value, in_json, json.dumps(value, ensure_ascii=False)[1:-1], encoded, encoded.rstrip("=")}
-    return forms | {quote(value, safe="", errors="replace"), quote_plus(value, errors="replace")}
+    # which characters URLs leave as they are differs from writer to writer
+    escaped = {quote(value, safe=safe, errors="replace") for safe in ("", "/", ":", "/:", "/:@", _SUB_DELIMS)}
+    return forms | escaped | {quote_plus(value, errors="replace")}

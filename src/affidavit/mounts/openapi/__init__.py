@@ -1,0 +1,1 @@
+"""HTTP APIs that an OpenAPI description describes, as namespaces below `df.tool`."""
