@@ -125,6 +125,7 @@ CODES: Final[Mapping[str, str]] = {
     "entry-too-large": "a container entry above the size bound",
     "entry-unreadable": "a container entry that may not be read",
     "entry-skipped": "a container entry that was left out on purpose",
+    "table-unreadable": "a table or view of a database that cannot be read",
     "parse-error": "a range of a source file that the grammar could not read",
     "parse-timed-out": "a source file that could not be parsed in time",
     "parse-failed": "a source file that ended its parser",

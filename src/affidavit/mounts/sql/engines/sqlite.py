@@ -186,7 +186,10 @@ class SqliteConnection:
 
     def __init__(self, path: Path) -> None:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-        self.database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        # Without a cache of statements each one is prepared anew, and the authorizer sees it each time.
+        self.database = sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0
+        )
         self._stopped = False
         self._actions: set[int] = set()
         try:
