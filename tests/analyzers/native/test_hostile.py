@@ -157,7 +157,7 @@ def test_other_files_are_not_ours(tmp_path: Path) -> None:
 def test_too_much_work_is_given_up(tmp_path: Path) -> None:
     path = compiled(tmp_path, "marked.c", MARKED, "gcc", ("-O2", "-w"))
     with pytest.raises(FailedError) as caught:
-        analyse(path, tmp_path / "facts", NativeAnalyzer(allowance=Allowance(base=0.05, per_mebibyte=0)))
+        analyse(path, tmp_path / "facts", NativeAnalyzer(allowance=Allowance(base=0.001, per_mebibyte=0)))
     assert caught.value.code == "analysis-failed"
     assert "time" in caught.value.message
 

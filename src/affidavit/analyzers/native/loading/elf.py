@@ -145,7 +145,7 @@ def _open(file: BinaryIO) -> _File:
         OverflowError,
     ) as error:
         raise DamagedError(f"its headers cannot be read: {type(error).__name__}: {error}"[:200]) from error
-    except (UnicodeError, struct.error, IndexError, RecursionError) as error:
+    except (UnicodeError, struct.error, IndexError, RecursionError, OSError) as error:
         raise DamagedError(f"its headers cannot be read: {type(error).__name__}") from error
 
 
@@ -177,7 +177,7 @@ def _segments(elf: Any, header: Any, size: int) -> Iterator[_Segment]:
         raise DamagedError(f"{count} program headers at {header['e_phoff']:#x} do not fit the file")
     loads: list[_Segment] = []
     for at in range(count):
-        one = elf.get_segment(at).header
+        one = elf._get_segment_header(at)
         segment = _Segment(
             str(one["p_type"]),
             one["p_offset"],

@@ -18,6 +18,7 @@ from affidavit.analyzers.native.flow.returning import never_returns
 __all__ = ["Learnt", "Rounds", "Seen", "as_seen", "look", "take_in"]
 
 _MOST_ROUNDS: Final = 64
+_ALIGNED: Final = 16
 
 
 class Seen(NamedTuple):
@@ -151,29 +152,44 @@ class Rounds:
         return found
 
     def _parts(self) -> tuple[list[int], set[int]]:
-        """Nameless functions that nobody calls and that jump into the middle of the one that jumps to them."""
-        parts: list[int] = []
+        """Parts that compilers moved away, which neither a name nor the unwind table tells, and whose they are.
+
+        Nobody calls them, they have no name, and
+
+        * they jump back into the middle of the function that jumps to them, or
+        * one function alone jumps to them, they never return, and they stand where no function is aligned to.
+        """
+        parts: set[int] = set()
         owners: set[int] = set()
         for one in self.seen.values():
-            for owner in self._owners(one):
-                parts.append(one.start)
-                owners.add(owner)
-        return sorted(set(parts)), owners
+            function = self.functions.by_start[one.start]
+            if function.part or function.basis != {"unwind-table"}:
+                continue
+            callers = [self.seen[caller] for caller in self._callers[one.start] if caller in self.seen]
+            jumping = (
+                [other for other in self.seen.values() if self._leads_into(other, function)]
+                if one.inside
+                else callers
+            )
+            if any(one.start in other.calls for other in callers):
+                continue
+            found = self._owners(one, jumping)
+            if found:
+                parts.add(one.start)
+                owners |= found
+        return sorted(parts), owners
 
-    def _owners(self, one: Seen) -> list[int]:
-        function = self.functions.by_start[one.start]
-        if function.part or function.basis != {"unwind-table"}:
-            return []
+    def _owners(self, one: Seen, jumping: list[Seen]) -> set[int]:
         into = {
             holder.start for target in one.inside if (holder := self.functions.holder(target)) is not None
         }
-        callers = self._callers[one.start]
-        if not into or any(one.start in self.seen[caller].calls for caller in callers if caller in self.seen):
-            return []
-        reaching = {
-            start for start, other in self.seen.items() if start in into and self._leads_into(other, function)
-        }
-        return sorted(reaching)
+        back = {other.start for other in jumping if other.start in into}
+        if back:
+            return back
+        ends = not one.comes_back and not one.tails
+        if ends and one.start % _ALIGNED and len({other.start for other in jumping}) == 1:
+            return {other.start for other in jumping}
+        return set()
 
     def _leads_into(self, other: Seen, function: Function) -> bool:
         return any(function.start <= target < function.end for target in other.tails)
