@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from affidavit.analyzers.javascript.languages import LANGUAGES, LanguageName, language_of
-from affidavit.analyzers.javascript.references import Position, Reference, extract
-from affidavit.errors import FailedError
+from affidavit.analyzers.javascript.references import Position, Reference
 from tests.analyzers.javascript.extraction import bindings, facts, sites, texts
 
 # The text of a public kind of fault: specifiers in comments, strings, template text and regular expressions were
@@ -333,22 +332,3 @@ def test_facts_are_plain_values() -> None:
     assert pickle.loads(pickle.dumps(read)) == read
     assert isinstance(hash(read), int)
     assert isinstance(read.references[0], Reference)
-
-
-def test_reading_can_be_stopped_and_reads_the_same_while_it_is_not() -> None:
-    data = (SPECIFIERS + 'import { createRequire as c } from "module"; c(__filename)("m");').encode()
-    asked: list[int] = []
-
-    def never() -> bool:
-        asked.append(1)
-        return False
-
-    assert extract(data * 50, "javascript", should_stop=never) == extract(data * 50, "javascript")
-    assert asked
-    for patience in (0, 3):
-        calls = iter(range(1000))
-        with pytest.raises(FailedError) as caught:
-            extract(
-                data * 50, "javascript", should_stop=lambda calls=calls, most=patience: next(calls) >= most
-            )
-        assert caught.value.code == "parse-timed-out"

@@ -43,7 +43,7 @@ _COMPOUND: Final = frozenset({"array", "object", "unary_expression"})
 _NUMBERS: Final = re.compile(rb"[\[\]{}\s\d.,+-]*")
 _BEFORE_VALUE: Final = frozenset({"=", "(", ",", ":", "[", "?", "=>", "return"})
 _OTHER_BRACKETS: Final = frozenset({"(", ")", "{", "}", "]"})
-_SHORTEST: Final = 32
+SHORTEST: Final = 32
 """Bytes that it takes to be worth blanking out."""
 _LONGEST_KEYWORD: Final = 16
 _WORDS: Final = (b"require", b"import", b"export", b"module", b"Worker", b"URL", rb"\\u")
@@ -147,7 +147,7 @@ def _idle(root: Node, data: bytes, horizon: int, marks: Sequence[int]) -> Iterat
         pending += [
             child
             for at, child in enumerate(children)
-            if at not in inside and child.end_byte - child.start_byte >= _SHORTEST
+            if at not in inside and child.end_byte - child.start_byte >= SHORTEST
         ]
 
 
@@ -156,7 +156,7 @@ def _ranges(
 ) -> Iterator[tuple[int, int, bytes]]:
     for first, last in runs:
         start, end = children[first].start_byte, children[last].end_byte
-        if end - start >= _SHORTEST:
+        if end - start >= SHORTEST:
             yield start, end, filling
 
 

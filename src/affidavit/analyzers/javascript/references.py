@@ -137,7 +137,7 @@ def _read_thinned(data: bytes, masked: Masked, again: Callable[[bytes], Tree]) -
         left = thin(masked.data, data, again, keep=keep)
         extraction = _Extraction(data, left.tree, masked)
         extraction.read()
-        lacking = left.lacks(extraction.asked, data)
+        lacking = left.lacks(extraction.asked, masked.data)
         if not lacking:
             return extraction
         keep += lacking
