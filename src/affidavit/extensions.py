@@ -4,13 +4,14 @@
 |----------------|---------------------------------------------------|------------------------|
 | `Analyzer`     | turns files of one kind into a dataset            | `affidavit.analyzers`  |
 | `MountAdapter` | turns what a URI names into a namespace of calls  | `affidavit.mounts`     |
+| `Embedder`     | turns texts into vectors, for search by meaning   | `affidavit.embedders`  |
 
 An extension is loaded when it is first needed; one that cannot be loaded is a `doctor` finding, never a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -24,18 +25,21 @@ from affidavit.namespaces.operation import Namespace
 
 __all__ = [
     "ANALYZERS",
+    "EMBEDDERS",
     "MOUNTS",
     "Analysis",
     "Analyzer",
     "Artifact",
-    "GraphAnalyzer",
     "Description",
+    "Embedder",
+    "GraphAnalyzer",
     "Mount",
     "MountAdapter",
     "Progress",
     "Snapshot",
     "Source",
     "load_analyzers",
+    "load_embedders",
     "load_mounts",
 ]
 
@@ -44,6 +48,10 @@ ANALYZERS = "affidavit.analyzers"
 
 MOUNTS = "affidavit.mounts"
 """Entry-point group: each entry names a callable without arguments that makes a `MountAdapter`."""
+
+
+EMBEDDERS = "affidavit.embedders"
+"""Entry-point group: each entry names a callable without arguments that makes an `Embedder`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +138,8 @@ class Source:
         secret: the value of an environment variable that the options name, read when it is called and never
             kept by the adapter. What it gave is redacted from every value, error and description of this mount.
             Raises `UsageError(secret-missing)` when the variable is not set.
+        tell: tells the person something of this mount that is no failure of a call (the server offers other tools
+            now); each notice is shown once.
         cache: an absolute folder for what may be derived from the source again (an index), shared by the mounts of
             a tenant. It need not be there yet. What is kept there is named by content, never by the mount's name.
     """
@@ -139,12 +149,11 @@ class Source:
     folder: Path
     options: Mapping[str, JsonValue]
     secret: Callable[[str], str]
+    tell: Callable[[str], None]
     cache: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-        tell: tells the person something of this mount that is no failure of a call (the server offers other tools
-            now); each notice is shown once.
 class Snapshot:
     """Which state of a source answers, and how one knows.
 
@@ -154,7 +163,6 @@ class Snapshot:
             `a live server: each reply stands for the moment of its call`.
     """
 
-    tell: Callable[[str], None]
     identity: str
     basis: str
 
@@ -265,6 +273,31 @@ class MountAdapter(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """Gives texts vectors, so that texts of like meaning have vectors of like direction. Deterministic, and offline.
+
+    Attributes:
+        name: what options call it.
+        dimensions: numbers of one vector.
+    """
+
+    name: str
+    dimensions: int
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same text may get another vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> bytes:
+        """The vectors of texts, one after the other: little-endian float32, `dimensions` for each.
+
+        Raises:
+            FailedError: `extra-missing`.
+        """
+        ...
+
+
 def load_analyzers() -> Iterator[tuple[EntryPoint, Analyzer | Exception]]:
     """Every registered analyzer in order of name, or what went wrong with it: one fault must not stop the others."""
     return _load(ANALYZERS)
@@ -273,6 +306,11 @@ def load_analyzers() -> Iterator[tuple[EntryPoint, Analyzer | Exception]]:
 def load_mounts() -> Iterator[tuple[EntryPoint, MountAdapter | Exception]]:
     """Every registered mount adapter in order of name, or what went wrong with it."""
     return _load(MOUNTS)
+
+
+def load_embedders() -> Iterator[tuple[EntryPoint, Embedder | Exception]]:
+    """Every registered embedder in order of name, or what went wrong with it."""
+    return _load(EMBEDDERS)
 
 
 def _load(group: str) -> Iterator[tuple[EntryPoint, Any]]:

@@ -1,0 +1,1 @@
+"""Files as text in blocks, each with its place: a line, or a page."""
