@@ -25,6 +25,7 @@ from affidavit.runtime.recovery import open_runs, orphan
 from affidavit.runtime.run import Request, settlement
 from affidavit.store import Event, Store, StoredEvent
 from affidavit.store.event_kinds import fault, sound
+from affidavit.store.events import Head
 
 __all__ = ["Turn", "Turns"]
 
@@ -58,6 +59,9 @@ class Turns:
         self._now = now
         # Made once: making one costs as much as taking it. Held by one task at a time, whatever the thread.
         self._lock = FileLock(folder / f"{_digest(session)}.lock", thread_local=False)
+        # The number of the last turn that was had here, and the settlement that ended the log then. While it still
+        # does, nobody waits and nothing is lost: one look of 10 us instead of five.
+        self._left: tuple[int, Head] | None = None
 
     @asynccontextmanager
     async def take(
@@ -76,15 +80,18 @@ class Turns:
             UsageError: `key-reused`, when the key belongs to another request.
         """
         alive: FileLock | None = None
+        number: int | None = None
         held = self._acquired(self._lock)
         try:
-            if held and self._waiting():
-                self._lock.release()
-                held = False
+            if held:
+                number = self._undisturbed()
+                if number is None and self._waiting():
+                    self._lock.release()
+                    held = False
             if not held:
                 alive = self._own(run_id)
                 alive.acquire(timeout=0)
-            turn = self._requested(run_id, request, key)
+            turn = self._requested(run_id, request, key, number)
             if not held and not turn.repeated:
                 await self._come_up(turn, wait_seconds)
                 held = True
@@ -92,6 +99,8 @@ class Turns:
                 self._lock.release()
                 held = False
             yield turn
+            if held:
+                self._leave_undisturbed(turn)
         finally:
             if held:
                 self._lock.release()
@@ -154,10 +163,24 @@ class Turns:
             self._store.append(settlement(self._session, turn.run_id, unserved, self._now()))
             raise
 
-    def _requested(self, run_id: str, request: Request, key: str | None) -> Turn:
+    def _undisturbed(self) -> int | None:
+        """The next number, if nothing happened in the session since the last turn here."""
+        if self._left is None or self._store.events.head(self._session) != self._left[1]:
+            return None
+        return self._left[0] + 1
+
+    def _leave_undisturbed(self, turn: Turn) -> None:
+        """Remember how the log ends, if this run's settlement ends it and nobody asked for a turn meanwhile."""
+        head = self._store.events.head(self._session)
+        asked = self._store.events.head(self._session, kind="run-requested")
+        ours = head is not None and (head.kind, head.run) == ("run-settled", turn.run_id)
+        alone = asked is not None and asked.run == turn.run_id
+        self._left = (turn.number, head) if head is not None and ours and alone else None
+
+    def _requested(self, run_id: str, request: Request, key: str | None, number: int | None) -> Turn:
         """Append the request under the next free number, or find the one that was made with this key."""
         named = None if key is None else f"request:{_digest(key)}"
-        number = self._next_number()
+        number = number or self._next_number()
         while True:
             asked = request.as_event(number)
             events = [self._event("run-requested", run_id, asked, f"run:{number}")]

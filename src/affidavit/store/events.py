@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -20,7 +20,7 @@ from affidavit.store._names import check_name
 from affidavit.store._schema import FEW
 from affidavit.store.database import Database, Row
 
-__all__ = ["Event", "Events", "Places", "StoredEvent"]
+__all__ = ["Event", "Events", "Head", "Places", "StoredEvent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,18 @@ _SELECT: Final = (
 )
 # `+` keeps SQLite from reading a whole tenant by an index and sorting it: `seq` is in order already.
 _SELECT_IN_ORDER: Final = _SELECT.replace("e.tenant", "+e.tenant")
+_HEAD: Final = "SELECT e.seq, e.kind, e.run FROM events AS e WHERE e.tenant = ? AND e.session = ?"
 _INSERT: Final = (
     "INSERT INTO events (tenant, session, run, kind, at, record, key, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+class Head(NamedTuple):
+    """The newest event of a session: as long as it is the same, nothing else happened."""
+
+    seq: int
+    kind: str
+    run: str | None
 
 
 class Events:
@@ -140,6 +149,14 @@ class Events:
             return self._select(f"{rest} ORDER BY e.seq", *parameters)
         found = self._select(f"{rest} ORDER BY e.seq DESC LIMIT ?", *parameters, newest)
         return found[::-1]
+
+    def head(self, session: str, *, kind: str | None = None) -> Head | None:
+        """What the newest event of a session (of this kind, where given) is, without what it says; None for none."""
+        rest, parameters = "", [self._tenant, session]
+        if kind is not None:
+            rest, parameters = f"{_few((kind,))} AND e.kind = ?", [self._tenant, session, kind]
+        rows = self._database.read(f"{_HEAD}{rest} ORDER BY e.seq DESC LIMIT 1", parameters)
+        return Head(*rows[0]) if rows else None
 
     def by_key(self, session: str, key: str) -> StoredEvent | None:
         """The event that was appended with this idempotency key, or None."""
