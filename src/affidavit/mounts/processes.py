@@ -98,6 +98,8 @@ async def run(
         for task in reading:
             task.cancel()
         await asyncio.gather(*reading, return_exceptions=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_exit(child), _GRACE_SECONDS)  # a killed program is gone at once
         cast("Any", child)._transport.close()
     return Finished(code=cast("int", child.returncode), output=bytes(output), errors=bytes(errors))
 

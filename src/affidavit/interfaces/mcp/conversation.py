@@ -26,7 +26,7 @@ from affidavit.interfaces.mcp.tools import (
     SearchArguments,
     parse,
 )
-from affidavit.mounts.mounted import parse_mount
+from affidavit.mounts.mounted import names_scheme, parse_mount
 from affidavit.namespaces.describe import Description, Directory, describe
 from affidavit.policy import Grant
 from affidavit.runtime.program import Limits, ScriptCall
@@ -69,7 +69,7 @@ class Settings:
 
     def reaches_outside(self) -> bool:
         """Whether a script may reach more than files that were mounted."""
-        tools = any(parse_mount(spec)[1].startswith("python:") for spec in self.mounts)
+        tools = any(names_scheme(parse_mount(spec)[1]) for spec in self.mounts)
         return tools or any(grant.effect != "read" for grant in self.grants)
 
     def may_write(self) -> bool:
