@@ -7,7 +7,6 @@ files that changed are read: the text of the others comes from the facts of the 
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -15,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+import orjson
+
 from affidavit.errors import FailedError, VerificationError
-from affidavit.evidence.canonical import canonical
 from affidavit.evidence.files import write_output
 from affidavit.evidence.record import Coverage, JsonValue, Limitation
 from affidavit.extensions import Embedder
@@ -268,7 +268,7 @@ class Library:
 
     def _last(self) -> _Seen:
         try:
-            kept = json.loads(self._note.read_bytes())
+            kept = orjson.loads(self._note.read_bytes())
             if kept["version"] != VERSION:
                 return _Seen(files={})
             files = {path: (tuple(found[0]), str(found[1])) for path, found in kept["files"].items()}
@@ -279,7 +279,7 @@ class Library:
     def _remember(self, folder: Folder, digests: Mapping[str, str], identity: str) -> None:
         files = {one.path: [list(one.signature), digests[one.path]] for one in folder.documents}
         note = {"version": VERSION, "identity": identity, "files": files}
-        write_output(self._note, lambda write: write(canonical(note)), force=True)
+        write_output(self._note, lambda write: write(orjson.dumps(note)), force=True)
 
 
 class _Nothing:
