@@ -116,6 +116,7 @@ CODES: Final[Mapping[str, str]] = {
     "mount-not-found": "no mount has this name",
     "mount-failed": "what stands behind a mount cannot be reached or does not answer as it should",
     "project-invalid": "the project file is malformed; details.path names the place",
+    "reply-cached": "a reply that was observed before the call that it answers",
     "content-left-out": "a part of a reply that its value does not hold",
     "secret-missing": "an environment variable that a mount's options name is not set",
     # limitations: places in a dataset that could not be examined

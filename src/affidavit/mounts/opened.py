@@ -21,10 +21,14 @@ from affidavit.evidence.record import BlobRef, JsonValue
 from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Source, load_mounts
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
 from affidavit.mounts.secrets import Secrets, shielded
+from affidavit.mounts.wrappers import wrapped
 from affidavit.namespaces.operation import Namespace
 from affidavit.store.blobs import Blobs
 
 __all__ = ["OpenMounts"]
+
+WRAP: Final = "wrap"
+"""The option that every mount takes, whatever its adapter."""
 
 _HEAD_BYTES: Final = 4096
 _MAX_CONTENTS: Final = 64 << 20
@@ -89,6 +93,9 @@ class OpenMounts:
         """
         secrets = Secrets(self._environment)
         source = self._source(asked.name, asked.uri, asked.folder, asked.options, secrets)
+        wrapped(
+            Namespace(name=asked.name), asked.options.get(WRAP, {})
+        )  # a wrapper that cannot be is told now
         try:
             described = await adapter.describe(source)
             contents = self._kept(described, secrets)
@@ -160,7 +167,10 @@ class OpenMounts:
         )
         contents = self._contents(mounted)
         mount = adapter.open(source, contents)
-        opened = _Opened(mount=mount, namespace=shielded(mount.namespace, secrets))
+        namespace = shielded(mount.namespace, secrets)
+        if WRAP in mounted.options:
+            namespace = wrapped(namespace, mounted.options[WRAP])
+        opened = _Opened(mount=mount, namespace=namespace)
         self._open[mounted.key()] = opened
         return opened
 
@@ -174,7 +184,7 @@ class OpenMounts:
             name=name,
             uri=uri,
             folder=folder,
-            options=options,
+            options={key: value for key, value in options.items() if key != WRAP},
             secret=secrets.get,
             tell=tell,
             cache=self._cache,
