@@ -69,7 +69,7 @@ class Workspace:
         self._journals: dict[str, Journal] = {}
         self._odd: list[str] = []  # what is told of events that no session writes
         self._datasets = Datasets(root / "facts")
-        self._opened = OpenMounts(root / "cache" / store.tenant, store.blobs)
+        self._opened = OpenMounts(root / "cache" / store.tenant, store)
         self._tools: dict[str, Namespace] = {}
         self._engines = Engines(_engine_makers())
         self._kept_checker: Checker | None = None

@@ -20,10 +20,11 @@ from affidavit.evidence.canonical import freeze, parse
 from affidavit.evidence.record import BlobRef, JsonValue
 from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Source, load_mounts
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
+from affidavit.mounts.observed import is_untyped, observed, seen_lately
 from affidavit.mounts.secrets import Secrets, shielded
 from affidavit.mounts.wrappers import wrapped
 from affidavit.namespaces.operation import Namespace
-from affidavit.store.blobs import Blobs
+from affidavit.store import Store
 
 __all__ = ["OpenMounts"]
 
@@ -46,13 +47,13 @@ class OpenMounts:
 
     Args:
         cache: a folder for what adapters derive from their sources.
-        blobs: where descriptions are kept.
+        store: where descriptions are kept, and replies were.
         environment: where the values of named environment variables are read.
     """
 
-    def __init__(self, cache: Path, blobs: Blobs, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, cache: Path, store: Store, environment: Mapping[str, str] = os.environ) -> None:
         self._cache = cache
-        self._blobs = blobs
+        self._store = store
         self._environment = environment
         self._adapters: dict[str, MountAdapter] | None = None
         self._faults: dict[str, Exception] = {}
@@ -121,7 +122,10 @@ class OpenMounts:
     def namespace(self, mounted: Mounted) -> Namespace:
         """The operations of a mount. One that cannot be opened is empty and told, and stops nothing else."""
         try:
-            return self._opened(mounted).namespace
+            namespace = self._opened(mounted).namespace
+            return (
+                observed(namespace, seen_lately(self._store.evidence)) if is_untyped(namespace) else namespace
+            )
         except AffidavitError as error:
             problem = f"mount {mounted.name} cannot be loaded: {error.message}"
         except Exception as error:  # an adapter is foreign code
@@ -191,7 +195,9 @@ class OpenMounts:
         )
 
     def _contents(self, mounted: Mounted) -> JsonValue:
-        return values.decode(parse(self._blobs.get(mounted.contents.digest))) if mounted.contents else None
+        return (
+            values.decode(parse(self._store.blobs.get(mounted.contents.digest))) if mounted.contents else None
+        )
 
     def _kept(self, described: Description, secrets: Secrets) -> BlobRef:
         data = freeze(secrets.value(described.contents)).data
@@ -201,7 +207,7 @@ class OpenMounts:
                 f"the description has {len(data)} bytes, and {_MAX_CONTENTS} are the bound",
                 hint="mount a part of it",
             )
-        return self._blobs.put(data)
+        return self._store.blobs.put(data)
 
     def _loaded(self) -> dict[str, MountAdapter]:
         if self._adapters is None:
