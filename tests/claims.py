@@ -243,4 +243,52 @@ CLAIMS = (
             "acceptance/test_graphs.py::test_a_misspelt_exclusion_is_named",
         ),
     ),
+    Claim(
+        id="native-flow",
+        page="docs/native.md",
+        sentence="In a stripped SQLite every branch and jump-table entry is found that objdump and relocations prove.",
+        tests=(
+            "analyzers/native/test_sqlite.py::test_every_function_is_found",
+            "analyzers/native/test_sqlite.py::test_every_branch_is_found_and_none_invented",
+            "analyzers/native/test_sqlite.py::test_every_jump_table_is_read_to_its_end",
+        ),
+    ),
+    Claim(
+        id="native-unproven",
+        page="docs/native.md",
+        sentence="An edge that nothing proves is marked as such.",
+        tests=(
+            "analyzers/native/test_small_programs.py::test_computed_goto_without_a_bound_is_told",
+            "analyzers/native/test_sqlite.py::test_every_jump_table_is_read_to_its_end",
+        ),
+    ),
+    Claim(
+        id="mounts-once",
+        page="docs/mounts.md",
+        sentence=(
+            "That is kept in the workspace, so sessions open without a connection and see the same types each time."
+        ),
+        tests=("mounts/test_workspace.py::test_a_session_opens_without_the_server_and_has_the_same_stubs",),
+    ),
+    Claim(
+        id="mounts-grant",
+        page="docs/mounts.md",
+        sentence="What has the effect `write` needs a grant of its own: `--grant 'write:tool.shop.*'`.",
+        tests=("mounts/test_workspace.py::test_mounting_grants_reading_and_calling_and_no_writing",),
+    ),
+    Claim(
+        id="mounts-secrets",
+        page="docs/mounts.md",
+        sentence="",
+        tests=(
+            "mounts/test_workspace.py::test_a_secret_is_in_no_file_no_reply_and_no_log",
+            "mounts/openapi/test_replies.py::test_credentials_go_where_their_scheme_says_and_show_nowhere",
+        ),
+    ),
+    Claim(
+        id="mounts-broken",
+        page="docs/mounts.md",
+        sentence="One that cannot be loaded is a finding of `affidavit doctor` and stops no other.",
+        tests=("mounts/test_workspace.py::test_adapters_that_are_broken_stop_no_other",),
+    ),
 )

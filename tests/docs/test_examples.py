@@ -68,7 +68,8 @@ def test_there_are_examples_of_each_kind() -> None:
 @pytest.mark.parametrize("example", SCRIPTS, ids=str)
 async def test_script(example: Example, place: Path) -> None:
     async with Workspace.open(place / "workspace") as workspace:
-        session = await workspace.session(mounts=["app=small_app"])
+        mounts = ["app=small_app", *([f"bin={_binary(place)}"] if "df.db.bin" in example.text else [])]
+        session = await workspace.session(mounts=mounts)
         run = await session.run(example.text)
     if example.rejected:
         assert run.status == "rejected"
@@ -77,6 +78,14 @@ async def test_script(example: Example, place: Path) -> None:
         assert run.status == "succeeded", (run.error, run.diagnostics)
         assert [item for item in run.diagnostics if item["blocking"]] == []
         assert run.has_value or run.answer is not None
+
+
+def _binary(place: Path) -> Path:
+    """A small program for the page on native code."""
+    from tests.analyzers.native.binaries import compiled
+    from tests.analyzers.native.programs import MARKED
+
+    return compiled(place, "marked.c", MARKED, "gcc", ("-O2", "-w"))
 
 
 @pytest.mark.parametrize("example", PROGRAMS, ids=str)

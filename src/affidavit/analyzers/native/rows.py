@@ -129,7 +129,7 @@ class EdgesRow(TypedDict):
 
     `ordinal` is its place among those of its source, from 0. `operation` is the instruction that makes it. `condition`
     is what a branch tests, and what set the flags where the block shows it; the edge is gone where it has come out as
-    `polarity`. Of a `case` it is the value of the index, also in `case`.
+    `polarity`. `case` is the value of the index that selects an entry of a jump table.
     """
 
     id: str

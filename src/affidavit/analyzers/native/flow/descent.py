@@ -241,6 +241,8 @@ class Descent:
             self.flow.exits[run.at] = "unresolved"
             self.world.decoder.nexts.setdefault(run.at, run.at)
             self.unknown(run.at, "undecodable", "no instruction")
+        elif kind == "joined":
+            self.flow.leaders.add(run.next)  # no block begins there yet where instructions overlap
         elif kind == "left":
             self._run_out(run.at, run.next)
         return None

@@ -139,14 +139,12 @@ class _Report:
         polarity = kind == "taken" if conditional else None
         if conditional and at in self.guards and self.guards[at] == step.target:
             kind = "default"
-        if step.kind == "case":
-            condition = f"index = {step.case}"
         return {
             "function": self.id,
             "source": source,
             "target": self.place(step.target),
             "kind": kind,
-            "condition": condition if conditional or step.kind == "case" else None,
+            "condition": condition if conditional else None,
             "polarity": polarity,
             "case": step.case,
             "proven": step.proven,
