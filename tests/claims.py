@@ -265,9 +265,7 @@ CLAIMS = (
     Claim(
         id="mounts-once",
         page="docs/mounts.md",
-        sentence=(
-            "That is kept in the workspace, so sessions open without a connection and see the same types each time."
-        ),
+        sentence="That is kept, so sessions open without a connection and see the same types each time.",
         tests=("mounts/test_workspace.py::test_a_session_opens_without_the_server_and_has_the_same_stubs",),
     ),
     Claim(
@@ -279,7 +277,7 @@ CLAIMS = (
     Claim(
         id="mounts-secrets",
         page="docs/mounts.md",
-        sentence="",
+        sentence="So a secret stands in no record, journal, log or reply.",
         tests=(
             "mounts/test_workspace.py::test_a_secret_is_in_no_file_no_reply_and_no_log",
             "mounts/openapi/test_replies.py::test_credentials_go_where_their_scheme_says_and_show_nowhere",
