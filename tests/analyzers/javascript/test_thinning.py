@@ -30,7 +30,8 @@ def agrees(data: bytes, language: LanguageName) -> bool:
     try:
         thinned = extract(data, language, thinned=True)
     except NotThinnedError:
-        assert whole.errors or b"<!--" in data or b"-->" in data
+        # A comment as HTML has them is an error until it is blanked out.
+        assert whole.errors or b"<!--" in data
         return False
     assert thinned == whole
     return True
@@ -57,6 +58,7 @@ TRAPS = [
     "'use strict'; a(); class A { b = 1; c() { d(); e(); require('yes'); f(); } static { g(); h(); } } i();",
     "#!/usr/bin/env node\na(); b(); require('yes'); c(); d();",
     "export default function () { a(); b(); return require('yes'); }\nc(); d(); export { c }; function c() { e(); }",
+    "a('-->'); b(); c = '<!-- d'; e();\n--> f()\ng(); while (h --> 0) i(); require('yes'); j(); k();",
     "a(); b();\u2028c(); require('yes');\r\nd();\re(); \ufeff require('yes')",
 ]
 

@@ -10,8 +10,8 @@ never back. So a statement of a statement list that it read without error, and b
 is a statement of the file. Replaced by `0;` it leaves what is before and behind it as it was: `0` continues no
 statement, so one before it that ends with its line still does. Elements of an array that are plain literals are taken
 out together with their commas. Names are found by their spelling, so those that are asked for must not stand in what
-was blanked out; `Thinned.lacks` tells, and the caller thins again and keeps them. A file with an error, or with
-comments as HTML has them, is not thinned: there the argument does not hold.
+was blanked out; `Thinned.lacks` tells, and the caller thins again and keeps them. A file with an error is not
+thinned: there the parser looks for the least bad reading of the whole.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ _OTHER_BRACKETS: Final = frozenset({"(", ")", "{", "}", "]"})
 SHORTEST: Final = 32
 """Bytes that it takes to be worth blanking out."""
 _LONGEST_KEYWORD: Final = 16
-_WORDS: Final = (b"require", b"import", b"export", b"module", b"Worker", b"URL", rb"\\u")
-"""What is looked for in every file (`exports` holds `export`), and names written with escapes."""
-_HTML_COMMENTS: Final = (b"<!--", b"-->")
+_WORDS: Final = (b"require", b"import", b"export", b"module", b"Worker", b"URL", rb"\\u", b"<!--")
+"""What is looked for in every file (`exports` holds `export`): names, escapes in names, comments as HTML has them."""
 
 
 class NotThinnedError(Exception):
-    """A file that cannot be read in this way."""
+    """A file with an error, which cannot be read in this way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +79,8 @@ def thin(
         keep: further words.
 
     Raises:
-        NotThinnedError: the file has errors or HTML-like comments.
+        NotThinnedError: the file has errors.
     """
-    if any(comment in data for comment in _HTML_COMMENTS):
-        raise NotThinnedError
     marks = _places(keep, source, *_WORDS)
     buffer = bytearray()
     while len(buffer) < len(data):

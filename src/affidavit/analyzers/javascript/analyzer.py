@@ -21,6 +21,7 @@ from affidavit.analyzers.javascript.containers.opening import AnyContainer, open
 from affidavit.analyzers.javascript.containers.tree import Tree
 from affidavit.analyzers.javascript.dataset import Dataset, problems_of
 from affidavit.analyzers.javascript.parsing.pool import Allowance, Job, Outcome, parse_all
+from affidavit.analyzers.javascript.parsing.spool import Spool
 from affidavit.analyzers.javascript.parsing.wire import FileReport, Problem, decode
 from affidavit.analyzers.javascript.resolution.resolver import Resolver
 from affidavit.analyzers.javascript.rows import COLLECTIONS, FilesItem, FileStatus
@@ -91,8 +92,8 @@ class JavaScriptAnalyzer:
             VerificationError: `artifact-damaged`.
         """
         _check_unchanged(artifact)
-        with closing(open_container(artifact.path)) as container:
-            run = _Run(artifact, container, facts, progress)
+        with closing(open_container(artifact.path)) as container, closing(Spool()) as spool:
+            run = _Run(artifact, container, facts, progress, spool)
             run.read()
             run.parse(self._processes, self._allowance)
             _check_unchanged(artifact)
@@ -115,13 +116,17 @@ def _changed(artifact: Artifact) -> FailedError:
 
 @dataclass(slots=True)
 class _Source:
-    """A source file on its way: what it is, and its encoded facts (emptied once written) or why there are none."""
+    """A source file on its way: what it is, and its facts or why there are none.
+
+    `waiting` is where its encoded facts are until the turn of the file has come; `report` holds them on its turn.
+    """
 
     entry: Entry
     language: LanguageName
     settled: bool = False
-    body: bytes | None = None
+    is_read: bool = False
     report: FileReport | None = None
+    waiting: tuple[int, int] | None = None
     problems: list[Problem] = field(default_factory=list[Problem])
     fault: Limitation | None = None
 
@@ -134,6 +139,7 @@ class _Run:
     container: AnyContainer
     facts: FactFileWriter
     progress: Progress
+    spool: Spool
     tree: Tree = field(init=False)
     dataset: Dataset = field(init=False)
     contents: dict[str, Content] = field(default_factory=dict[str, Content])
@@ -147,7 +153,7 @@ class _Run:
 
         self.tree = Tree(self.container.entries)
         self.dataset = Dataset(
-            self.artifact.subject.digest, Resolver(self.tree, self._read_package), self.facts
+            self.artifact.subject.digest, Resolver(self.tree, self._read_package), self.facts, self.spool
         )
         self.limitations.extend(self.container.limitations)
         for entry in self.container.entries:
@@ -185,9 +191,12 @@ class _Run:
         with closing(parse_all(jobs, processes=processes, allowance=allowance)) as outcomes:
             written = 0
             for done, outcome in enumerate(outcomes, 1):
-                self._settle(sources[outcome.index], outcome)
+                source = sources[outcome.index]
+                self._settle(source, outcome)
                 written = self._write_settled(sources, written)
-                sources[outcome.index].report = None
+                if source.report is not None:
+                    source.waiting = self.spool.keep(outcome.body)
+                    source.report = None
                 self.progress(done, len(sources), "parsing")
         self._write_settled(sources, written)
         self.progress(len(sources), len(sources), "parsing")
@@ -196,9 +205,11 @@ class _Run:
         """Write the references of the files whose turn has come; how many files that makes."""
         while written < len(sources) and sources[written].settled:
             source = sources[written]
-            if source.body is not None:
-                self.dataset.add_references(source.entry.path, source.report or decode(source.body))
-                source.body = b""
+            if source.waiting is not None:
+                source.report = decode(self.spool.read(*source.waiting))
+            if source.report is not None:
+                self.dataset.add_references(source.entry.path, source.report)
+            source.report = source.waiting = None
             written += 1
         return written
 
@@ -227,7 +238,7 @@ class _Run:
             except (ValueError, TypeError, LookupError, AttributeError):
                 source.fault = limitation("parse-failed", path, "its parser process answered nonsense")
             else:
-                self._accept(source, report, outcome.body)
+                self._accept(source, report)
         elif outcome.state == "timed-out":
             source.fault = limitation("parse-timed-out", path, outcome.reason)
         else:
@@ -235,15 +246,14 @@ class _Run:
         source.settled = True
         self._note(source.fault)
 
-    def _accept(self, source: _Source, report: FileReport, body: bytes) -> None:
+    def _accept(self, source: _Source, report: FileReport) -> None:
         path = source.entry.path
         if report.encoding == "utf-16":
             source.fault = limitation(
                 "encoding", path, "UTF-16, which no JavaScript engine loads as a module"
             )
             return
-        # A file whose turn has not come is decoded again then: encoded it takes a tenth of the room.
-        source.body, source.report = body, report
+        source.is_read, source.report = True, report
         source.problems = report.problems
         if report.encoding == "invalid":
             message = f"not UTF-8 at byte {report.invalid_at}; read as Node.js reads it, each bad sequence as U+FFFD"
@@ -288,7 +298,7 @@ class _Run:
 
     def _state(self, path: str) -> str:
         source = self.sources.get(path)
-        if source is None or source.body is None:
+        if source is None or not source.is_read:
             return "complete" if source is None and self._is_read(path) else "unknown"
         return "partial" if source.problems else "complete"
 
@@ -299,7 +309,7 @@ class _Run:
     def _status(self, entry: Entry) -> FileStatus:
         source = self.sources.get(entry.path)
         if source is not None:
-            if source.body is None:
+            if not source.is_read:
                 return "limited"
             return "partial" if source.problems else "parsed"
         return "limited" if entry.kind == "file" and not self._is_read(entry.path) else "listed"
@@ -327,13 +337,13 @@ class _Run:
         # What was refused, could not be read or could not be parsed. A wrong encoding alone loses nothing, and what was
         # skipped (version control, pipes, replaced members) is no part of the artifact.
         unknown = {one.place for one in limitations if one.code not in _HARMLESS}
-        unknown |= {path for path, source in self.sources.items() if source.body is None and source.fault}
+        unknown |= {path for path, source in self.sources.items() if not source.is_read and source.fault}
         too_large = {one.place for one in limitations if one.code == "entry-too-large"}
         unknown -= too_large
         coverage = Coverage(
             state="partial" if too_large or unknown else "complete",
             selection="all source files outside of version control",
-            examined=sum(source.body is not None for source in self.sources.values()),
+            examined=sum(source.is_read for source in self.sources.values()),
             omitted=len(too_large),
             unknown=len(unknown),
             bounds={"entries": MAX_ENTRIES, "source-bytes": MAX_SOURCE},

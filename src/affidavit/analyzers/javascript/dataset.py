@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+from array import array
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from affidavit.analyzers.javascript.containers.content import FileKind, kind_of
-from affidavit.analyzers.javascript.parsing.wire import Exported
+from affidavit.analyzers.javascript.parsing.wire import unpack_exports
 from affidavit.analyzers.javascript.resolution.resolver import PROVIDED, Resolution, Resolver
 from affidavit.analyzers.javascript.resolution.specifier import parse_specifier, shorten
 from affidavit.analyzers.javascript.rows import (
+    MAX_LISTED,
     BasisDict,
     ExportDict,
     FilesItem,
@@ -36,7 +38,8 @@ from affidavit.analyzers.javascript.rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from affidavit.analyzers.javascript.parsing.wire import FileReport, Problem, Site
+    from affidavit.analyzers.javascript.parsing.spool import Spool
+    from affidavit.analyzers.javascript.parsing.wire import Exported, FileReport, Problem, Site
     from affidavit.analyzers.javascript.resolution.exports import Mode
     from affidavit.facts.factfile import FactFileWriter
 
@@ -55,8 +58,8 @@ SourceState = str
 class _Module:
     """A module or an export while its references are counted.
 
-    `sites` are kept marshalled: an application may have hundreds of thousands, and a dict takes five times the room.
-    `statements` are those of the file that is being read; `ranges` counts those of the files before it.
+    Of each site the place in the spool is kept: an application may have millions. `statements` are those of the file
+    that is being read; `ranges` counts those of the files before it.
     """
 
     node_id: str
@@ -65,14 +68,15 @@ class _Module:
     status: ModuleStatus
     key: str
     export: str | None = None
-    sites: list[bytes] = field(default_factory=list[bytes])
+    sites: int = 0
+    places: array[int] = field(default_factory=lambda: array("Q"))
     ranges: int = 0
     bindings: int = 0
     basis: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     reader: str = ""
     statements: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
-    def count(self, site: SiteDict, basis: BasisDict) -> None:
+    def count(self, site: SiteDict, basis: BasisDict, spool: Spool) -> None:
         if self.reader != site["path"]:
             self.reader = site["path"]
             self.statements = set()
@@ -80,7 +84,9 @@ class _Module:
         if statement not in self.statements:
             self.statements.add(statement)
             self.ranges += 1
-        self.sites.append(marshal.dumps(cast(Any, site)))
+        if self.sites < MAX_LISTED:
+            self.places.extend(spool.keep(marshal.dumps(cast(Any, site))))
+        self.sites += 1
         self.bindings += len(site["bindings"])
         self.basis.add((basis["authority"], basis["state"], basis["confidence"]))
 
@@ -95,15 +101,17 @@ class Dataset:
         artifact: digest of the artifact; ids are hashed with it.
         resolver: of the artifact's tree.
         facts: where rows go.
+        spool: where what is needed for later rows waits.
     """
 
-    def __init__(self, artifact: str, resolver: Resolver, facts: FactFileWriter) -> None:
+    def __init__(self, artifact: str, resolver: Resolver, facts: FactFileWriter, spool: Spool) -> None:
         self._artifact = artifact
         self._resolver = resolver
         self._facts = facts
+        self._spool = spool
         self._present: dict[str, _Module] = {}
-        # By file: the marshalled places that export, and what is asked for by name.
-        self._exports: dict[str, tuple[SourceState, bytes]] = {}
+        # By file: where the exports wait in the spool, and what is asked for by name.
+        self._exports: dict[str, tuple[SourceState, tuple[int, int]]] = {}
         self._asked: dict[str, dict[str, _Module]] = {}
         self.references = 0
         self.modules = 0
@@ -151,8 +159,8 @@ class Dataset:
                 self._count(module, site, _site(row, item), basis)
         for key in sorted(lacking):
             self._write(lacking[key])
-        if report.exports:
-            self._exports[path] = (state, marshal.dumps([tuple(one) for one in report.exports]))
+        if report.packed_exports:
+            self._exports[path] = (state, self._spool.keep(report.packed_exports))
 
     def finish(self) -> None:
         """Write the rows of the files and of their exports in `modules`."""
@@ -165,14 +173,14 @@ class Dataset:
                 self._write_exports(present)
 
     def _count(self, module: _Module, site: Site, reference: SiteDict, basis: BasisDict) -> None:
-        module.count(reference, basis)
+        module.count(reference, basis, self._spool)
         if module.status == "present" and site.names:
             asked = self._asked.setdefault(module.path, {})
             for name, bindings in site.names:
                 export = asked.get(name)
                 if export is None:
                     export = asked[name] = self._export(module, name)
-                export.count({**reference, "bindings": bindings}, basis)
+                export.count({**reference, "bindings": bindings}, basis, self._spool)
 
     def _export(self, module: _Module, name: str) -> _Module:
         node_id = self._id("m", module.path, "module-export", name.encode("utf-8", "surrogatepass").hex())
@@ -180,9 +188,9 @@ class Dataset:
         return _Module(node_id, module.path, module.kind, module.status, f"{module.path}:{name}", name)
 
     def _write_exports(self, module: _Module) -> None:
-        state, packed = self._exports.pop(module.path)
+        state, place = self._exports.pop(module.path)
         places: dict[str, list[Exported]] = {}
-        for one in map(Exported._make, marshal.loads(packed)):  # noqa: S302 - our own bytes, of this process
+        for one in unpack_exports(self._spool.read(*place)):
             places.setdefault(one.name, []).append(one)
         asked = self._asked.pop(module.path, {})
         for name in sorted(places):
@@ -229,14 +237,15 @@ class Dataset:
             "strategy": strategy,
             "export": module.export,
             "identity": cast("SourceModule | ModuleExport | UnresolvedModule", identity),
-            "sites": len(module.sites),
+            "sites": module.sites,
             "ranges": module.ranges,
             "bindings": module.bindings,
             "basis": [
                 cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in sorted(module.basis)
             ],
         }
-        references = [marshal.loads(site) for site in module.sites]  # noqa: S302 - our own bytes, of this process
+        places = zip(module.places[::2], module.places[1::2], strict=True)
+        references = [marshal.loads(self._spool.read(*place)) for place in places]  # noqa: S302 - our own bytes
         item: ModulesItem = {**row, "references": references, "exports": exports or []}
         self._facts.add("modules", cast(dict[str, Any], row), cast(dict[str, Any], item))
         self.modules += 1

@@ -110,7 +110,8 @@ def extract(data: bytes, language: LanguageName, *, thinned: bool = False) -> Fi
     typescript = language in {"typescript", "tsx"}
     masked = mask(data, typescript=typescript)
     again = partial(parse, language=language)
-    extraction = _read_thinned(data, masked, again) if thinned else _read(data, masked, again, typescript)
+    read = _read_thinned if thinned else _read_whole
+    extraction = read(data, masked, again, typescript)
     return FileFacts(
         language=language,
         encoding=encoding,
@@ -122,26 +123,38 @@ def extract(data: bytes, language: LanguageName, *, thinned: bool = False) -> Fi
     )
 
 
-def _read(data: bytes, masked: Masked, again: Callable[[bytes], Tree], typescript: bool) -> _Extraction:
-    tree = again(masked.data)
-    if not typescript:
-        tree = without_html_comments(masked.data, tree, again)
-    extraction = _Extraction(data, tree, masked)
-    extraction.read()
-    return extraction
+def _read_whole(data: bytes, masked: Masked, again: Callable[[bytes], Tree], typescript: bool) -> _Extraction:
+    return _read(data, masked, masked.data, again(masked.data), again, typescript)
 
 
-def _read_thinned(data: bytes, masked: Masked, again: Callable[[bytes], Tree]) -> _Extraction:
+def _read_thinned(
+    data: bytes, masked: Masked, again: Callable[[bytes], Tree], typescript: bool
+) -> _Extraction:
     keep: list[bytes] = []
     for _ in range(_ROUNDS):
         left = thin(masked.data, data, again, keep=keep)
-        extraction = _Extraction(data, left.tree, masked)
-        extraction.read()
+        extraction = _read(data, masked, left.data, left.tree, again, typescript)
         lacking = left.lacks(extraction.asked, masked.data)
         if not lacking:
             return extraction
         keep += lacking
     raise NotThinnedError
+
+
+def _read(
+    data: bytes,
+    masked: Masked,
+    shown: bytes,
+    tree: Tree,
+    again: Callable[[bytes], Tree],
+    typescript: bool,
+) -> _Extraction:
+    """Everything that a file says whose grammar was shown these bytes."""
+    if not typescript:
+        tree = without_html_comments(shown, tree, again)
+    extraction = _Extraction(data, tree, masked)
+    extraction.read()
+    return extraction
 
 
 def _encoding(data: bytes) -> tuple[Encoding, int | None]:

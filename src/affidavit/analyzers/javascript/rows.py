@@ -33,6 +33,7 @@ from affidavit.facts.collection import CollectionSpec
 
 __all__ = [
     "COLLECTIONS",
+    "MAX_LISTED",
     "BasisDict",
     "ExportDict",
     "FileKind",
@@ -53,6 +54,9 @@ __all__ = [
     "SourceModule",
     "UnresolvedModule",
 ]
+
+MAX_LISTED: Final = 10_000
+"""References that the full item of a module lists."""
 
 ModuleKind: TypeAlias = Literal["javascript-module", "json-module", "native-addon", "asset", "html"]
 ModuleStatus: TypeAlias = Literal["present", "external", "builtin", "missing", "rejected"]
@@ -207,7 +211,10 @@ class SiteDict(TypedDict):
 
 
 class ModulesItem(ModulesRow):
-    """A module with every reference to it, and for an export with every place that makes it."""
+    """A module with the references to it, and for an export with every place that makes it.
+
+    `references` lists the first 10,000; `sites` counts all, and the rows of `references` by `target` are all of them.
+    """
 
     references: list[SiteDict]
     exports: list[ExportDict]

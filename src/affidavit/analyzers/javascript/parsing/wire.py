@@ -1,19 +1,38 @@
-"""What a parser process answers: the facts of one file as compact JSON.
+"""What a parser process answers: the facts of one file as lines of compact JSON.
 
-JSON and not pickle: the process that parsed hostile source is not trusted to hand objects over.
+JSON and not pickle: the process that parsed hostile source is not trusted to hand objects over. The first line holds
+encoding, the first offset that is invalid, and the ranges that could not be read. Each other line holds some sites or
+some exports, so that a file with very many is never in memory as a whole.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import orjson
 
 if TYPE_CHECKING:
-    from affidavit.analyzers.javascript._facts import Encoding, ExportForm, FileFacts, ReferenceKind, Span
+    from affidavit.analyzers.javascript._facts import (
+        Encoding,
+        Export,
+        ExportForm,
+        FileFacts,
+        Reference,
+        ReferenceKind,
+        Span,
+    )
 
-__all__ = ["Exported", "FileReport", "Problem", "Site", "decode", "encode"]
+_T = TypeVar("_T")
 
+__all__ = ["Exported", "FileReport", "Problem", "Site", "decode", "encode", "unpack_exports"]
+
+_TOGETHER: Final = 500
+"""Sites or exports in a line."""
+_SITES: Final = b"s"
+_EXPORTS: Final = b"e"
 _EXCERPT: Final = 240
 """Bytes of source text that a full item quotes of a reference or an export."""
 
@@ -68,60 +87,106 @@ class Problem(NamedTuple):
     end: int
 
 
+class _Rows(Generic[_T]):
+    """Sites or exports in lines of an answer, decoded each time that they are gone through."""
+
+    def __init__(self, lines: list[memoryview], make: Callable[[list[Any]], _T]) -> None:
+        self._lines = lines
+        self._make = make
+
+    def __iter__(self) -> Iterator[_T]:
+        for line in self._lines:
+            yield from map(self._make, cast(list[Any], orjson.loads(line))[1])
+
+
 class FileReport(NamedTuple):
-    """The facts of one file."""
+    """The facts of one file. Few sites and exports are lists; many are decoded each time that they are gone through."""
 
     encoding: Encoding
     invalid_at: int | None
-    sites: list[Site]
+    sites: Iterable[Site]
     problems: list[Problem]
-    exports: list[Exported]
+    exports: Iterable[Exported]
+    packed_exports: bytes
+    """The exports as `unpack_exports` reads them."""
 
 
 def encode(facts: FileFacts, data: bytes) -> bytes:
     """The answer for one file."""
-    sites = [
-        [
-            one.kind,
-            _text(one.specifier),
-            one.base,
-            *_span(one.span),
-            *_span(one.statement),
-            list(map(_text, one.bindings)),
-            _excerpt(data, one.span),
-            [[_text(name), list(map(_text, bound))] for name, bound in one.names],
-        ]
-        for one in facts.references
-    ]
-    exports = [
-        [
-            _text(one.name),
-            one.form,
-            _text(one.local),
-            _text(one.specifier),
-            one.type_only,
-            *_span(one.span),
-            _excerpt(data, one.span),
-        ]
-        for one in facts.exports
-    ]
     problems = [
         [one.reason, one.span.start.line, one.span.start.column, one.span.start.offset, one.span.end.offset]
         for one in facts.errors
     ]
-    return orjson.dumps([facts.encoding, facts.invalid_at, sites, problems, exports])
+    parts = [orjson.dumps([facts.encoding, facts.invalid_at, problems])]
+    for at in range(0, len(facts.references), _TOGETHER):
+        sites = [_site_row(one, data) for one in facts.references[at : at + _TOGETHER]]
+        parts.append(orjson.dumps([_SITES.decode(), sites]))
+    for at in range(0, len(facts.exports), _TOGETHER):
+        exports = [_export_row(one, data) for one in facts.exports[at : at + _TOGETHER]]
+        parts.append(orjson.dumps([_EXPORTS.decode(), exports]))
+    return b"\n".join(parts)
+
+
+def _site_row(one: Reference, data: bytes) -> list[Any]:
+    return [
+        one.kind,
+        _text(one.specifier),
+        one.base,
+        *_span(one.span),
+        *_span(one.statement),
+        list(map(_text, one.bindings)),
+        _excerpt(data, one.span),
+        [[_text(name), list(map(_text, bound))] for name, bound in one.names],
+    ]
+
+
+def _export_row(one: Export, data: bytes) -> list[Any]:
+    return [
+        _text(one.name),
+        one.form,
+        _text(one.local),
+        _text(one.specifier),
+        one.type_only,
+        *_span(one.span),
+        _excerpt(data, one.span),
+    ]
 
 
 def decode(body: bytes) -> FileReport:
-    """Read an answer. Raises `ValueError` or `TypeError` when it is none."""
-    encoding, invalid_at, sites, problems, exports = cast(list[Any], orjson.loads(body))
+    """Read an answer. Raises `ValueError`, `TypeError` or `LookupError` when it is none."""
+    first, *lines = _lines(body)
+    encoding, invalid_at, problems = cast(list[Any], orjson.loads(first))
+    of: dict[bytes, list[memoryview]] = {_SITES: [], _EXPORTS: []}
+    for line in lines:
+        of[bytes(line[2:3])].append(line)
     return FileReport(
         encoding,
         invalid_at,
-        [_site(row) for row in sites],
+        _checked(_Rows(of[_SITES], _site), few=len(of[_SITES]) < 2),
         [Problem(*row) for row in problems],
-        [_exported(row) for row in exports],
+        _checked(_Rows(of[_EXPORTS], _exported), few=len(of[_EXPORTS]) < 2),
+        b"\n".join(of[_EXPORTS]),
     )
+
+
+def unpack_exports(packed: bytes) -> Iterable[Exported]:
+    """The exports of a report."""
+    return _Rows(_lines(packed), _exported) if packed else ()
+
+
+def _checked(rows: _Rows[_T], *, few: bool) -> Iterable[_T]:
+    """The rows, once it is seen that every one can be read."""
+    if few:
+        return list(rows)
+    deque(rows, maxlen=0)
+    return rows
+
+
+def _lines(body: bytes) -> list[memoryview]:
+    view = memoryview(body)
+    ends = [match.start() for match in re.finditer(b"\n", body)]
+    starts = [0, *(end + 1 for end in ends)]
+    return [view[start:end] for start, end in zip(starts, [*ends, len(body)], strict=True)]
 
 
 def _site(row: list[Any]) -> Site:

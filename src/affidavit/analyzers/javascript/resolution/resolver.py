@@ -40,6 +40,9 @@ _TYPED_SOURCES: Final = {
 PROVIDED: Final = frozenset({"electron"})
 """Packages that the runtime provides whatever lies in `node_modules`: the npm package of this name only starts it."""
 
+_MOST_KNOWN: Final = 100_000
+"""Answers that are remembered."""
+
 PackageReader: TypeAlias = Callable[[str], dict[str, Any]]
 _Hit: TypeAlias = tuple[str, Rule]
 
@@ -93,6 +96,8 @@ class Resolver:
         key = (referrer.rpartition("/")[0], specifier, mode, url, typed)
         known = self._known.get(key)
         if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
             known = self._known[key] = self._resolve(*key)
         return known
 
