@@ -22,7 +22,6 @@ from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Sou
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
 from affidavit.mounts.observed import is_untyped, observed, seen_lately
 from affidavit.mounts.secrets import Secrets, shielded
-from affidavit.mounts.wrappers import wrapped
 from affidavit.namespaces.operation import Namespace
 from affidavit.store import Store
 
@@ -94,9 +93,7 @@ class OpenMounts:
         """
         secrets = Secrets(self._environment)
         source = self._source(asked.name, asked.uri, asked.folder, asked.options, secrets)
-        wrapped(
-            Namespace(name=asked.name), asked.options.get(WRAP, {})
-        )  # a wrapper that cannot be is told now
+        _wrapped(Namespace(name=asked.name), asked.options)  # a wrapper that cannot be is told now
         try:
             described = await adapter.describe(source)
             contents = self._kept(described, secrets)
@@ -172,8 +169,7 @@ class OpenMounts:
         contents = self._contents(mounted)
         mount = adapter.open(source, contents)
         namespace = shielded(mount.namespace, secrets)
-        if WRAP in mounted.options:
-            namespace = wrapped(namespace, mounted.options[WRAP])
+        namespace = _wrapped(namespace, mounted.options)
         opened = _Opened(mount=mount, namespace=namespace)
         self._open[mounted.key()] = opened
         return opened
@@ -218,6 +214,14 @@ class OpenMounts:
                 else:
                     self._adapters[loaded.name] = loaded
         return self._adapters
+
+
+def _wrapped(namespace: Namespace, options: Mapping[str, JsonValue]) -> Namespace:
+    if WRAP not in options:
+        return namespace
+    from affidavit.mounts.wrappers import wrapped
+
+    return wrapped(namespace, options[WRAP])
 
 
 def _claims(adapter: MountAdapter, uri: str, head: bytes) -> bool:
