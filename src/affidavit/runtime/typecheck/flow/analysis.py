@@ -430,6 +430,8 @@ class Analysis:
                             self.put(one.attributes[name], UNKNOWNS)
                 elif owner is not PLAIN:
                     self.escape(values)
+                    if name.startswith("__"):  # `function.__defaults__ = ...`
+                        self.escape(frozenset({owner}))
 
 
 def _class_of(shape: Instance | Class) -> Class:

@@ -214,6 +214,8 @@ def _defaultdict(analysis: Analysis, given: Arguments) -> Values:
     analysis.put(made.keys, PLAINS)
     for shape in given.at(1):
         analysis.merge(made, shape)
+    for name, values in given.named.items():
+        analysis.put(made.fields.setdefault(name, Cell()), values)
     return frozenset({made})
 
 
@@ -340,8 +342,13 @@ def _partial(analysis: Analysis, given: Arguments) -> Values:
     return frozenset({made})
 
 
-def _decorator(_: Analysis, __: Arguments) -> Values:
+def _wraps(_: Analysis, __: Arguments) -> Values:
     return frozenset({Library("typing.identity")})
+
+
+def _lru_cache(_: Analysis, given: Arguments) -> Values:
+    """`lru_cache(function)`, or with a size `lru_cache(32)(function)`."""
+    return given.at(0) - PLAINS or frozenset({Library("typing.identity")})
 
 
 def _itemgetter(analysis: Analysis, given: Arguments) -> Values:
@@ -432,8 +439,8 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "itertools.count": _numbers,
     "functools.reduce": _reduce,
     "functools.partial": _partial,
-    "functools.wraps": _decorator,
-    "functools.lru_cache": _decorator,
+    "functools.wraps": _wraps,
+    "functools.lru_cache": _lru_cache,
     "typing.identity": _same,
     "functools.cache": _same,
     "operator.itemgetter": _itemgetter,

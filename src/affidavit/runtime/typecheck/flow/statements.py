@@ -30,7 +30,7 @@ from affidavit.runtime.typecheck.flow.shapes import (
 if TYPE_CHECKING:
     from affidavit.runtime.typecheck.flow.analysis import Analysis
 
-__all__ = ["NOTED", "note"]
+__all__ = ["NOTED", "held", "note"]
 
 NOTED: Final[tuple[type[ast.AST], ...]] = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Return,
@@ -175,20 +175,24 @@ def _unpack(analysis: Analysis, targets: list[ast.expr], values: Values) -> None
             _assign(analysis, one, part)
 
 
+def held(analysis: Analysis, target: ast.expr) -> Values:
+    """What a target of `+=` holds before."""
+    match target:
+        case ast.Name(id=name):
+            places = analysis.script.bindings(name, analysis.script.scope(target))
+            return joined([analysis.bound(one.node).shapes for one in places])
+        case ast.Attribute(value=owner, attr=name):
+            return joined([analysis.attribute(one, name) or NOTHING for one in analysis.of(owner)])
+        case ast.Subscript(value=owner, slice=index):
+            return analysis.item(analysis.of(owner), index)
+        case _:
+            return NOTHING
+
+
 def _augment(analysis: Analysis, node: ast.AugAssign) -> None:
     """`rows += page.rows` changes the list in place."""
-    match node.target:
-        case ast.Name(id=name) as target:
-            places = analysis.script.bindings(name, analysis.script.scope(target))
-            held = joined([analysis.bound(one.node).shapes for one in places])
-        case ast.Attribute(value=owner, attr=name):
-            held = joined([analysis.attribute(one, name) or NOTHING for one in analysis.of(owner)])
-        case ast.Subscript(value=owner, slice=index):
-            held = analysis.item(analysis.of(owner), index)
-        case _:
-            return
     added = analysis.of(node.value)
-    for shape in held:
+    for shape in held(analysis, node.target):
         if isinstance(shape, Seq):
             analysis.put(shape.element, analysis.elements(added))
         elif isinstance(shape, Map):

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from affidavit.runtime.typecheck.catalogue import Catalogue
-from affidavit.runtime.typecheck.flow import Analysis, follow
+from affidavit.runtime.typecheck.flow import Analysis, follow, growth
 from affidavit.runtime.typecheck.resolve import Resolver
-from affidavit.runtime.typecheck.rules.proof import Stores, probed
+from affidavit.runtime.typecheck.rules.proof import Stores, probed, steady
 from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.scopes import Script
 from affidavit.runtime.typecheck.surroundings import Schema
@@ -56,6 +56,7 @@ class Case:
         self._probed = probed(self.script)
         self._followed = False
         self._flow: Analysis | None = None
+        self._growth: frozenset[str] | None = None
 
     @property
     def flow(self) -> Analysis | None:
@@ -63,11 +64,21 @@ class Case:
         if not self._followed:
             self._followed = True
             self._flow = follow(self)
+            self._growth = growth(self._flow) if self._flow is not None else None
         return self._flow
+
+    @property
+    def growth(self) -> frozenset[str] | None:
+        """The keys that rows may get beside those of constant stores; None where they may get any."""
+        return self._growth if self.flow is not None else None
 
     def is_probed(self, attribute: str) -> bool:
         """Whether the script asks for an attribute by a string, or sets it so."""
         return attribute in self._probed
+
+    def is_steady(self, node: ast.expr) -> bool:
+        """Whether the script changes nothing on the way to this value."""
+        return steady(self.script, self.stores, self.growth, node)
 
     def source_of(self, node: ast.expr, longest: int) -> str:
         """The text of an expression that stands on one line and is short, else empty."""

@@ -93,6 +93,8 @@ def undisturbed(case: Case, node: ast.expr) -> bool:
     keys = _path_keys(node)
     if keys & case.stores.copied or (case.stores.computed and keys & case.stores.words):
         return False
+    if keys and (case.growth is None or keys & case.growth):
+        return False
     resolved = case.resolver.resolve(node)
     return not isinstance(resolved, Value) or resolved.root == "df" or _only_read(case, resolved.root)
 
@@ -116,6 +118,8 @@ def _is_lacking(case: Case, node: ast.Subscript) -> bool:
     name = case.resolver.class_of(owner)
     key = node.slice.value
     if not name or not case.catalogue.may_lack(name, key) or key in case.stores.asked | case.stores.copied:
+        return False
+    if case.growth is None or key in case.growth:
         return False
     if guarded(case.script, node, "KeyError", "LookupError"):
         return False

@@ -24,7 +24,9 @@ _BUILTIN_ATTRIBUTES = frozenset(
 
 def may_exist(case: Case, key: str) -> bool:
     """Whether the script may put the key into a row, or asks whether it is there."""
-    stores = case.stores
+    stores, growth = case.stores, case.growth
+    if growth is None or key in growth:
+        return True
     return key in stores.keys | stores.asked or (stores.computed and key in stores.words)
 
 
@@ -39,14 +41,12 @@ def misspelt(case: Case) -> Iterator[Diagnostic]:
 
 def contradicted(case: Case, node: ast.expr) -> bool:
     """Whether something else than a row of the host may get to a place, whatever the type checker takes it for."""
-    return case.flow is not None and not all(
-        isinstance(one, Record) or one is PLAIN for one in case.flow.of(node)
-    )
+    return case.flow is None or not all(isinstance(one, Record) or one is PLAIN for one in case.flow.of(node))
 
 
 def unknown(case: Case, node: ast.expr) -> bool:
     """Whether anything at all may get to a place."""
-    return case.flow is not None and UNKNOWN in case.flow.of(node)
+    return case.flow is None or UNKNOWN in case.flow.of(node)
 
 
 def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:

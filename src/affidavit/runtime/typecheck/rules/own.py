@@ -70,7 +70,7 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
     missing = case.resolver.resolve(node)
     if not isinstance(missing, Missing) or missing.node is not node:
         return
-    if case.is_probed(node.attr):
+    if case.is_probed(node.attr) or node.attr in case.stores.attributes:
         return
     known = case.catalogue.attributes(missing.owner)
     line, column = attribute_place(case.text, node)

@@ -28,7 +28,6 @@ from typing import TypeAlias
 from affidavit.runtime.typecheck.resolve import Callable, Pending, Value
 from affidavit.runtime.typecheck.rules import advice, inputs, keys, modules, results, suggest, types
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
-from affidavit.runtime.typecheck.rules.proof import steady
 from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.server import Finding
 from affidavit.runtime.typecheck.verdict import Diagnostic, clipped
@@ -226,7 +225,7 @@ def _key(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if not case.catalogue.is_dict(row) or case.catalogue.is_open(row) or case.script.binds(row):
         return None
-    if not steady(case.script, case.stores, around.value) or keys.may_exist(case, key):
+    if not case.is_steady(around.value) or keys.may_exist(case, key):
         return None
     if keys.contradicted(case, around.value):
         return None
@@ -323,7 +322,7 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if guarded(case.script, node, "AttributeError") or case.is_probed(node.attr):
         return None
-    if node.attr in case.stores.attributes or not steady(case.script, case.stores, node.value):
+    if node.attr in case.stores.attributes or not case.is_steady(node.value):
         return None
     if keys.unknown(case, node.value) and not _is_our_error(case, node.value):
         return None
@@ -383,7 +382,7 @@ def _operand(case: Case, finding: Finding, node: Node) -> _Proof | None:
         certain = types.is_single(resolved.annotation) and inputs.undisturbed(case, inner)
     else:
         certain = isinstance(resolved, Callable | Pending)
-    if not certain or not steady(case.script, case.stores, inner) or keys.unknown(case, inner):
+    if not certain or not case.is_steady(inner) or keys.unknown(case, inner):
         return None
     found = re.search(r"[Oo]bject of type `(\w+)", finding.message)
     return _Proof(suggestion=_as_attribute(case, node, found[1] if found else ""))
@@ -397,16 +396,11 @@ def _item(case: Case, finding: Finding, node: Node) -> _Proof | None:
     around = case.script.parent(node) if node is not None else None
     if found is None or not isinstance(around, ast.Subscript) or not isinstance(around.ctx, ast.Load):
         return None
-    if not steady(case.script, case.stores, around.value) or keys.unknown(case, around.value):
+    if not case.is_steady(around.value) or keys.unknown(case, around.value):
         return None
     known = case.catalogue.item_keys(found[2])
     key = around.slice.value if isinstance(around.slice, ast.Constant) else None
-    if (
-        not known
-        or not _is_ours(case, found[2])
-        or key is None
-        or key in case.stores.keys | case.stores.asked
-    ):
+    if not known or not _is_ours(case, found[2]) or key is None or keys.may_exist(case, str(key)):
         return None
     if guarded(case.script, around, "KeyError", "LookupError", "TypeError"):
         return None

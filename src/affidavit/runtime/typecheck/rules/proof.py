@@ -44,8 +44,11 @@ def literal(node: ast.AST) -> object:
         return _NOT_LITERAL
 
 
-def steady(script: Script, stores: Stores, node: ast.expr) -> bool:
-    """Whether the script changes nothing on the way to this value: no attribute or key that leads to it is stored."""
+def steady(script: Script, stores: Stores, growth: frozenset[str] | None, node: ast.expr) -> bool:
+    """Whether the script changes nothing on the way to this value: no attribute or key that leads to it is stored.
+
+    `growth` are the keys that rows may get beside those of constant stores; None: they may get any.
+    """
     pending: list[ast.AST] = [node]
     seen: set[ast.AST] = set()
     while pending:
@@ -56,8 +59,8 @@ def steady(script: Script, stores: Stores, node: ast.expr) -> bool:
         match current:
             case ast.Attribute(attr=attribute) if attribute in stores.attributes:
                 return False
-            case ast.Subscript(slice=ast.Constant(value=str(key))) if key in stores.copied or (
-                stores.computed and key in stores.words
+            case ast.Subscript(slice=ast.Constant(value=str(key))) if (
+                growth is None or key in stores.copied | growth or (stores.computed and key in stores.words)
             ):
                 return False
             case ast.Name(id=name):
