@@ -233,7 +233,14 @@ def _hint(kind: type[Any]) -> str:
     for base in kind.__mro__[1:]:
         if base in (dict, list, str, int, float, bytes) or _tag_of(base) is not None:
             return f"convert it with {base.__name__}(...)"
-    return _HINTS.get(kind.__name__, "convert it to text, numbers, lists and mappings")
+    known = _HINTS.get(kind.__name__)
+    if known is not None:
+        return known
+    if issubclass(kind, BaseException):
+        return "make it text: str(error), or repr(error) to keep its type"
+    if issubclass(kind, Iterable):
+        return "make it a list: list(...)"
+    return "convert it to text, numbers, lists and mappings"
 
 
 def is_utf8(text: str) -> bool:

@@ -235,6 +235,35 @@ def test_a_returned_call_that_was_not_awaited_is_an_error(bench: Bench) -> None:
     assert "coroutine" in outcome.error.message
 
 
+@pytest.mark.parametrize(
+    ("source", "kind", "hint"),
+    [
+        ("(n for n in range(3))", "generator", "make it a list"),
+        ("def main():\n    yield 1", "generator", "make it a list"),
+        ("range(3)", "range", "list(...)"),
+        ("{'a': 1}.keys()", "dict_keys", "list(...)"),
+        ("[map(str, [1])]", "map", "list(...)"),
+        (
+            "import asyncio\nawait asyncio.gather(df.ok(1), df.fail('no'), return_exceptions=True)",
+            "Error",
+            "str(error)",
+        ),
+        ("[ValueError('x')]", "ValueError", "repr(error)"),
+    ],
+)
+def test_a_value_that_is_no_data_is_refused_with_the_way_to_make_it_data(
+    bench: Bench, source: str, kind: str, hint: str
+) -> None:
+    error = bench.error(source)
+    assert error.code == "value-unsupported"
+    assert f"a value of type {kind} at $" in error.message
+    assert hint in error.hint
+
+
+def test_a_generator_is_summed_once(bench: Bench) -> None:
+    assert bench.value("g = (n for n in range(5))\n[sum(g), sum(g)]") == [10, 0]
+
+
 def test_tagged_values_cross_both_ways(bench: Bench) -> None:
     source = "import datetime as dt, decimal\nvs = [2**60, float('inf'), b'x', dt.date(2024, 1, 2), decimal.Decimal('1.10'), '\\ud800', {'$a': 1}]\n[await df.ok(v) == v for v in vs]"
     assert bench.value(source) == [True] * 7

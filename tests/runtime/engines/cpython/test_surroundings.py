@@ -68,6 +68,26 @@ def test_chance_comes_from_the_seed(bench: Bench) -> None:
     assert all(left != right for left, right in zip(one[:6], other[:6], strict=True))
 
 
+def test_seeding_anew_without_a_seed_comes_from_the_seed(bench: Bench) -> None:
+    source = (
+        "import random\nrandom.seed()\nmine = random.Random(1)\nmine.seed()\n[random.random(), mine.random()]"
+    )
+    one, two, other = (bench.value(source, seed=seed) for seed in (5, 5, 6))
+    assert one == two != other
+
+
+def test_clocks_by_number_and_timers_of_code_follow_the_script(bench: Bench) -> None:
+    source = (
+        "import time, timeit\n[str(time.clock_gettime(time.CLOCK_REALTIME)), time.clock_gettime_ns(time.CLOCK_REALTIME),"
+        " time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID),"
+        " timeit.timeit('1', number=10), timeit.repeat('1', number=5, repeat=2), timeit.default_timer()]"
+    )
+    first = bench.value(source)
+    assert first[:2] == [str(CLOCK), {"$int": str(int(CLOCK) * 10**9)}]
+    assert first == bench.value(source)
+    assert "Invalid argument" in bench.error("import time\ntime.clock_gettime(9999)").message
+
+
 def test_output_is_kept_in_order(bench: Bench) -> None:
     source = (
         "import logging, sys, warnings\nprint('a', end='')\nsys.stderr.write('b')\nprint('c', file=sys.stderr)\n"
@@ -126,8 +146,8 @@ def test_tasks_that_are_left_are_cancelled(bench: Bench) -> None:
 
 
 def test_the_surroundings_tell_nothing_of_the_host(bench: Bench) -> None:
-    source = "import os, socket, sys, tempfile\n[dict(os.environ), os.getcwd(), socket.gethostname(), sys.argv, sys.stdin.read()]"
-    assert bench.value(source) == [{}, "/", "sandbox", ["<script>"], ""]
+    source = "import os, platform, socket, sys, tempfile\n[dict(os.environ), os.getcwd(), socket.gethostname(), platform.node(), sys.argv, sys.stdin.read()]"
+    assert bench.value(source) == [{}, "/", "sandbox", "sandbox", ["<script>"], ""]
 
 
 # Each snippet prints what it finds; the same source is run by a plain interpreter of the same version.

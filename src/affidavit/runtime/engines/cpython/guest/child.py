@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import atexit
+import inspect
 import linecache
 import math
 import mmap
@@ -154,12 +155,12 @@ class _Execution:
             value = self._complete(names.pop(compiled.body)())
             if value is not None:
                 names[VALUE] = value
-        elif asyncio.iscoroutine(pending):
+        elif inspect.iscoroutine(pending):
             self._complete(pending)
         value = names.pop(VALUE, _MISSING)
         if value is _MISSING and compiled.entry is not None:
             value = names[compiled.entry]()
-        if asyncio.iscoroutine(value) and not value.__qualname__.startswith("df."):
+        if inspect.iscoroutine(value) and not value.__qualname__.startswith("df."):
             value = self._complete(value)
         return value
 
@@ -182,14 +183,14 @@ async def _awaited(compiled: Compiled, names: dict[str, Any]) -> object:
     pending = eval(compiled.code, names)  # noqa: S307 - as there
     if compiled.body is not None:
         pending = names.pop(compiled.body)()
-    if asyncio.iscoroutine(pending):
+    if inspect.iscoroutine(pending):
         value = await pending
         if value is not None:
             names[VALUE] = value
     value = names.pop(VALUE, _MISSING)
     if value is _MISSING and compiled.entry is not None:
         value = names[compiled.entry]()
-    if asyncio.iscoroutine(value) and not value.__qualname__.startswith("df."):
+    if inspect.iscoroutine(value) and not value.__qualname__.startswith("df."):
         value = await value
     return value
 

@@ -24,6 +24,7 @@ import os
 import random
 import sys
 import time
+import timeit
 import types
 import uuid
 import warnings
@@ -37,6 +38,7 @@ _SECOND: Final = 1_000_000_000  # an integer: dividing by it rounds once
 _TICK: Final = 1_000  # nanoseconds by which a monotonic reading moves on
 _PATIENCE: Final = 1_000  # readings of the wall clock that stands still
 _NUDGE: Final = 1_000_000  # nanoseconds by which each further one moves it
+_OF_REAL_TIME: Final = (time.CLOCK_REALTIME, time.CLOCK_TAI)
 _MOST_TAKEN: Final = 50_000  # decisions; a run with more cannot be replayed
 
 
@@ -113,6 +115,32 @@ class Clock:
         for name, reading in names.items():
             _replace(time, name, function(reading, whole=False))
             _replace(time, f"{name}_ns", function(reading, whole=True))
+        self._patch_kinds_of_clocks()
+        for taker in (
+            timeit.timeit,
+            timeit.repeat,
+            timeit.Timer.__init__,
+        ):  # they took the clock when they were made
+            taker.__defaults__ = tuple(
+                time.perf_counter if value is real.perf_counter else value
+                for value in taker.__defaults__ or ()
+            )
+        timeit.default_timer = time.perf_counter
+
+    def _patch_kinds_of_clocks(self) -> None:
+        """The clocks that are asked for by number: those of real time are the wall clock, others are steady."""
+        wall, steady = self._wall, self._steady
+        real_reading = time.clock_gettime_ns
+
+        def clock_gettime_ns(kind: int, /) -> int:
+            real_reading(kind)  # refuses what is no clock
+            return wall() if kind in _OF_REAL_TIME else steady()
+
+        def clock_gettime(kind: int, /) -> float:
+            return clock_gettime_ns(kind) / _SECOND
+
+        _replace(time, "clock_gettime_ns", clock_gettime_ns)
+        _replace(time, "clock_gettime", clock_gettime)
 
     def _patch_conversions(self) -> None:
         """What converts the current moment when it is given none."""
@@ -211,6 +239,7 @@ class Clock:
         _replace(os, "getrandom", getrandom)
         random._urandom = urandom  # pyright: ignore[reportAttributeAccessIssue]
         random.Random.seed = seed
+        random.seed = vars(random)["_inst"].seed  # was bound to the method that it had before
         uuid._generate_time_safe = None  # pyright: ignore[reportAttributeAccessIssue] - in C, on the real clock
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import resource
 import signal
 import struct
@@ -68,7 +67,7 @@ class Lock:
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._platform: Platform | None = PLATFORMS.get(platform.machine())
+        self._platform: Platform | None = PLATFORMS.get(os.uname().machine)
         self._filter: Filter | None = None
         self._users = False
         self._landlock = 0
@@ -207,7 +206,7 @@ class Lock:
 
     def _load_filter(self) -> str:
         if self._filter is None:
-            return f"no system call table for {platform.machine()}"
+            return f"no system call table for {os.uname().machine}"
         code = self._filter.for_pid(os.getpid())
         buffer = ctypes.create_string_buffer(code, len(code))
         program = struct.pack("@HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))

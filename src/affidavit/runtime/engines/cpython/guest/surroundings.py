@@ -7,6 +7,7 @@ import atexit
 import builtins
 import errno
 import os
+import platform
 import sys
 import types
 import warnings
@@ -20,6 +21,9 @@ def arrange() -> None:
     for name, function in (("input", _no_input), ("exit", _leave), ("quit", _leave)):
         setattr(builtins, name, function)
     os.system = _no_system
+    system, _, release, version, machine = os.uname()
+    hidden = platform.uname_result(system, "sandbox", release, version, machine)
+    platform._uname_cache = hidden  # pyright: ignore[reportAttributeAccessIssue]  # it knows the host's name
     asyncio.run = _nested(asyncio.run)
     # Modules of this product are out of a script's sight. All that a child needs of them is loaded.
     for name in [name for name in sys.modules if name.partition(".")[0] == "affidavit"]:
