@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from affidavit.analyzers.native.analyzer import NativeAnalyzer
 from tests.analyzers.native.binaries import Program, Row, analyse, compiled, stripped
 from tests.analyzers.native.programs import EXCEPTIONS, MARKED
 
@@ -235,6 +236,11 @@ def test_without_symbols_the_same_graphs(folder: Path, compiler: str, kind: str)
             assert (function.item["blocks"], function.edges) == (other["blocks"], other["edges"])
             compared += 1
     assert compared == len(SWITCHES) + 4
+
+
+def test_any_number_of_processes_says_the_same(folder: Path) -> None:
+    path, program = _built(folder, "gcc", "-O2", "movable")
+    assert analyse(path, folder / "facts", NativeAnalyzer(processes=3)).digest == program.digest
 
 
 @pytest.mark.parametrize("level", LEVELS)
