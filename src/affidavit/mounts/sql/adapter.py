@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal
 
-from affidavit.errors import FailedError
 from affidavit.evidence.record import JsonValue, Producer
 from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.mounts.sql.catalogue import Catalogue, read_catalogue
@@ -76,6 +75,7 @@ class _SqlMount:
         """End what runs and let go of every connection."""
         await self._readers.close()
         self._database.close()
+        await asyncio.to_thread(self._engine.close)
 
 
 def _snapshot(identity: str) -> Snapshot:
@@ -88,4 +88,10 @@ def _engine(source: Source, identity: str) -> tuple[Engine, SqlOptions]:
         from affidavit.mounts.sql.engines.sqlite import SqliteEngine
 
         return SqliteEngine(target.path, source.cache, expected=identity), options
-    raise FailedError("extra-missing", "not yet")
+    if isinstance(target, FileTarget):
+        from affidavit.mounts.sql.engines.duckdb import DuckEngine
+
+        return DuckEngine(target, source.cache, expected=identity), options
+    from affidavit.mounts.sql.engines.postgres import PostgresEngine
+
+    return PostgresEngine(target.uri, source, options), options

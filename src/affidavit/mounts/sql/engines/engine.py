@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MAX_VALUE_BYTES: Final = 32 << 20
-"""Bytes of one value; longer ones cannot be read."""
+"""Bytes of one row; longer ones cannot be read."""
 
 _FIRST_ROWS: Final = 4
 _MOST_ROWS: Final = 128
@@ -152,6 +152,10 @@ class Engine(Protocol):
         """Open a connection that only reads. Raises `FailedError(mount-failed)`."""
         ...
 
+    def close(self) -> None:
+        """Let go of what connections share; called when none is open any more."""
+        ...
+
 
 class Clock:
     """When a statement has to end, and why it did.
@@ -208,9 +212,12 @@ def taken(fetch: Callable[[int], list[Any]], bounds: Bounds) -> tuple[list[tuple
         size = _size(more)
         if size > room:
             for row in more:
-                room -= _size([row])
+                large = _size([row])
+                room -= large
                 if room < 0 and rows:
                     return rows[: bounds.rows], False, len(rows) < bounds.rows
+                if large > MAX_VALUE_BYTES:
+                    raise _too_large(large)
                 rows.append(row)
         else:
             room -= size
@@ -220,6 +227,14 @@ def taken(fetch: Callable[[int], list[Any]], bounds: Bounds) -> tuple[list[tuple
         if len(rows) > bounds.rows:
             return rows[: bounds.rows], False, False
         step = min(step * 4, _MOST_ROWS) if size < _FIRST_ROWS * step * 1024 else _FIRST_ROWS
+
+
+def _too_large(size: int) -> FailedError:
+    return FailedError(
+        "value-too-large",
+        f"one row has about {size:,} bytes, and {MAX_VALUE_BYTES:,} are the bound",
+        hint="ask for its smaller columns, or for a part of a value, with `query`",
+    )
 
 
 def _size(rows: list[Any]) -> int:

@@ -150,6 +150,9 @@ class SqliteEngine:
         connection.guard()
         return connection
 
+    def close(self) -> None:
+        """Nothing is shared."""
+
     def _open(self) -> SqliteConnection:
         path = self._snapshot.path
         _refuse_hot_journal(path)
