@@ -14,7 +14,7 @@ from affidavit.mounts.python import functions_namespace
 from affidavit.runtime.memory.preamble import KINDS, Preamble, clashes, entries_of
 from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.session import Session
-from affidavit.runtime.typecheck.preamble import Problem
+from affidavit.runtime.typecheck.verdict import Problem
 from affidavit.store import Event, Store
 
 HELPER = "import json\n\ndef tag(value: int) -> str:\n    return json.dumps({'n': value})\n"
@@ -164,6 +164,12 @@ BROKEN = [
     ("def tag(x):\n    return undefined_name\n", "preamble bad:2"),
     ("df = None\nresults = 3\n", "preamble bad:1"),
     ("y = 1\nx = y / 0\n", "preamble bad:2"),
+    ("y = 1\nGOOD = 5\n", "preamble bad:2: `GOOD` is bound by the entry 'good'"),
+    ("y = 1\nwhile y:\n    pass\n", "preamble bad:2"),
+    ("import os\nos._exit(3)\n", "preamble bad:2"),
+    ("import sys\nsys.exit('over')\n", "preamble bad:2"),
+    ("x = 'a' * 10**10\n", "preamble bad:1"),
+    ("x = df.tool.t.ok(n=1)\n", "preamble bad:1"),
 ]
 
 
@@ -173,9 +179,10 @@ async def test_a_stale_entry_is_never_in_the_way(
 ) -> None:
     await session.set_preamble(key="good", code="GOOD = 5")
     force(workspace, "bad", code)
-    run = await session.run("x = await df.tool.t.ok(n=GOOD)\nx + len(results) + 1")
+    run = await session.run("x = await df.tool.t.ok(n=5)\nx + len(results) + 1")
     assert (run.status, run.data, run.check) == ("succeeded", 6, "unchecked"), run.error
     assert run.check_reason.startswith(place)
+    assert not run.diagnostics
     await session.set_preamble(key="other", code="OTHER = 6")
     assert (await session.run("OTHER + GOOD")).data == 11
     syntax = await session.run("x = (1")
@@ -183,6 +190,41 @@ async def test_a_stale_entry_is_never_in_the_way(
     session.remove_preamble("bad")
     run = await session.run("OTHER + GOOD")
     assert (run.status, run.check) == ("succeeded", "clean")
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("x = 1\nwhile True:\n    x += 1", 2, "more than 1 s of CPU"),
+        ("import os\n\nos._exit(1)", 3, "SystemExit"),
+        ("import os, signal\nsignal.raise_signal(signal.SIGKILL)", 1, "process was ended"),
+    ],
+)
+async def test_an_entry_that_does_not_end_well_is_refused(
+    session: Session, code: str, line: int, words: str
+) -> None:
+    error = await refused(session, code)
+    assert (error.details["key"], error.details["line"]) == ("new", line)
+    assert words in error.message
+
+
+async def test_an_entry_that_takes_the_sandbox_with_it_is_told_from_the_others(
+    session: Session, workspace: Workspace
+) -> None:
+    await session.set_preamble(key="good", code="GOOD = 5")
+    force(workspace, "bad", "import signal\nsignal.raise_signal(signal.SIGKILL)")
+    await session.set_preamble(key="other", code="OTHER = GOOD + 1")
+    error = await refused(session, "THIRD = OTHER + none_such")
+    assert error.details["key"] == "new"
+    session.remove_preamble("bad")
+    assert (await session.run("OTHER")).data == 6
+
+
+async def test_what_an_older_entry_loses_by_a_new_one_is_refused(session: Session) -> None:
+    await session.set_preamble(key="a", code="def base() -> int:\n    return 1")
+    await session.set_preamble(key="b", code="START = base()")
+    error = await refused(session, "def other() -> int:\n    return 1", key="a")
+    assert (error.details["key"], "base" in error.message) == ("b", True)
 
 
 async def test_a_broken_entry_can_be_replaced(session: Session, workspace: Workspace) -> None:

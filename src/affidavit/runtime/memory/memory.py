@@ -49,6 +49,6 @@ class Memory:
         """
         entries = self.preamble.entries()
         if RESULTS in inputs:
-            return Surroundings(preamble=entries), None
+            return Surroundings(preamble=entries, clashes=self.preamble.clashes()), None
         types, rows = self._types.of(source, *(entry.code for entry in entries))
-        return Surroundings(preamble=entries, results=types), rows
+        return Surroundings(preamble=entries, clashes=self.preamble.clashes(), results=types), rows

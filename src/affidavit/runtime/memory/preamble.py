@@ -19,7 +19,7 @@ import orjson
 from affidavit.errors import AffidavitError, NotFoundError, RejectedError, UsageError
 from affidavit.evidence.canonical import canonical, digest
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.engines.engine import Engines
+from affidavit.runtime.engines.engine import Engine, Engines
 from affidavit.runtime.ledger import failed
 from affidavit.runtime.memory.result_types import ANY_RESULTS
 from affidavit.runtime.program import (
@@ -32,7 +32,8 @@ from affidavit.runtime.program import (
     ScriptCall,
 )
 from affidavit.runtime.typecheck import Checker
-from affidavit.runtime.typecheck.preamble import Problem, broken
+from affidavit.runtime.typecheck.preamble import broken
+from affidavit.runtime.typecheck.verdict import Problem
 from affidavit.store import Event, Store, StoredEvent
 from affidavit.store.event_kinds import sound
 
@@ -44,6 +45,8 @@ KINDS: Final = ("preamble-set", "preamble-removed")
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MAX_CHARACTERS: Final = 128 << 10
 _TRIAL_SECONDS: Final = 5.0
+ENDLESS: Final = "preamble-limit"
+"""The rule of entries that take the sandbox with them when they are loaded."""
 _NOTE: Final = re.compile(r"preamble ([\w.-]+):(\d+): (.*)", re.DOTALL)
 
 Judge = Callable[[Sequence[PreambleEntry]], Awaitable[list[Problem]]]
@@ -84,6 +87,7 @@ class Preamble:
         self._now = now
         self._judge = judge
         self._entries: tuple[PreambleEntry, ...] = ()
+        self._clashes: tuple[Problem, ...] = ()
         self._seq = 0
 
     def entries(self) -> tuple[PreambleEntry, ...]:
@@ -91,9 +95,16 @@ class Preamble:
         newest = self._store.events.last(self._session)
         if newest is not None and newest.seq > self._seq:
             found = self._store.events.of_kinds(self._session, KINDS, after=self._seq, until=newest.seq)
-            self._entries = entries_of(found, self._entries)
+            if found:
+                self._entries = entries_of(found, self._entries)
+                self._clashes = tuple(clashes(self._entries))
             self._seq = newest.seq  # also where there was nothing: the log is read once
         return self._entries
+
+    def clashes(self) -> tuple[Problem, ...]:
+        """Names that two of the entries bind, as of now. Only a log that was written otherwise has any."""
+        self.entries()
+        return self._clashes
 
     async def set(self, key: str, code: str) -> None:
         """Set or replace an entry; it is in force from the next script on.
@@ -120,7 +131,11 @@ class Preamble:
                 hint="keep data in results, and helpers short",
             )
         # `df` first sees the code in the next script: what is wrong with it is told now.
-        introduced = _introduced(await self._all(before, key), await self._all(after, key))
+        introduced = [
+            problem
+            for problem in _introduced(await self._all(before, key), await self._all(after, key))
+            if problem.rule != ENDLESS or problem.key == key  # how long an older one takes varies
+        ]
         if introduced:
             raise _rejection(key, introduced)
         self._log("preamble-set", {"key": key, "code": code})
@@ -194,32 +209,54 @@ class Trial:
         if not sound:
             return found
         engine = (await self._engines.choose("auto")).engine
-        if not engine.has_memory:
-            return found
+        return found + await self._tried(engine, sound) if engine.has_memory else found
+
+    async def _tried(self, engine: Engine, entries: Sequence[PreambleEntry]) -> list[Problem]:
+        """What loading the entries says; one that takes the sandbox with it is found, and the others go without it."""
+        found: list[Problem] = []
+        while entries:
+            outcome = await self._load(engine, entries)
+            if outcome.reason == "finished":
+                return found + told_by(outcome)
+            for count in range(1, len(entries) + 1):
+                outcome = await self._load(engine, entries[:count])
+                if outcome.reason != "finished":
+                    message = outcome.error.message if outcome.error is not None else outcome.reason
+                    found.append(
+                        Problem(key=entries[count - 1].key, line=1, column=1, rule=ENDLESS, message=message)
+                    )
+                    entries = (*entries[: count - 1], *entries[count:])
+                    break
+        return found
+
+    async def _load(self, engine: Engine, entries: Sequence[PreambleEntry]) -> RunOutcome:
         limits = Limits(wall_seconds=_TRIAL_SECONDS, cpu_seconds=_TRIAL_SECONDS)
-        trial = Program(source="", tree={}, clock=self._now(), limits=limits, preamble=sound)
-        return found + told_by(await engine.run(trial, _no_calls), sound[-1].key)
+        trial = Program(source="", tree={}, clock=self._now(), limits=limits, preamble=tuple(entries))
+        return await engine.run(trial, _no_calls)
 
 
 async def _no_calls(call: ScriptCall) -> CallResult:
     raise AssertionError(f"a preamble called {call.path}")
 
 
-def told_by(outcome: RunOutcome, key: str) -> list[Problem]:
-    """What a trial of the entries says: one problem for each that fails. `key` is the one that is tried anew."""
-    if outcome.reason != "finished":
-        message = outcome.error.message if outcome.error is not None else outcome.reason
-        return [Problem(key=key, line=1, column=1, rule="preamble-run", message=message)]
+def told_by(outcome: RunOutcome) -> list[Problem]:
+    """What a trial of the entries says that came to its end: one problem for each that fails."""
     found = (_NOTE.match(note) for note in outcome.notes)
     return [
-        Problem(key=one[1], line=int(one[2]), column=1, rule="preamble-run", message=one[3])
+        Problem(
+            key=one[1],
+            line=int(one[2]),
+            column=1,
+            rule=ENDLESS if one[3].startswith("TimeoutError") else "preamble-run",
+            message=one[3],
+        )
         for one in found
         if one is not None
     ]
 
 
-def clashes(entries: Sequence[PreambleEntry], key: str) -> list[Problem]:
-    """Names that two entries bind. The problem is that of `key` where it is one of them.
+def clashes(entries: Sequence[PreambleEntry], key: str = "") -> list[Problem]:
+    """Names that two entries bind. The problem is that of `key` where it is one of them, else that of the later one.
 
     The same import in two entries is none.
     """

@@ -21,7 +21,7 @@ from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.server import Finding, ServerLostError, TypeServer, find_binary
 from affidavit.runtime.typecheck.surroundings import ResultTypes, Surroundings
 from affidavit.runtime.typecheck.syntax import Unparsable, parse, unfit_for_checking
-from affidavit.runtime.typecheck.verdict import Diagnostic, Verdict
+from affidavit.runtime.typecheck.verdict import Diagnostic, Problem, Verdict
 
 __all__ = ["Checker"]
 
@@ -141,7 +141,7 @@ class Checker:
 
     async def check_preamble(
         self, entries: Sequence[PreambleEntry], *, stubs: str, results: ResultTypes
-    ) -> list[pre.Problem]:
+    ) -> list[Problem]:
         """Everything that is wrong with the entries of a preamble, each with its key and line.
 
         Raises:
@@ -178,8 +178,9 @@ class Checker:
             return Verdict(status="unchecked", reason=f"the stubs are not Python: {error}")
         given = pre.given(around.preamble)
         case = cache(lambda: Case(parsed.text, parsed.tree, known, given=given, schemas=around.schemas))
-        stale = pre.broken(around.preamble)
-        sound = () if stale else around.preamble
+        stale = [*pre.broken(around.preamble), *around.clashes]
+        unread = {problem.key for problem in stale}
+        sound = tuple(entry for entry in around.preamble if entry.key not in unread)
         verdict, cells = await self._judged(case, source, catalogue, texts, around, sound)
         stale = stale or pre.problems(sound, cells)
         if stale:

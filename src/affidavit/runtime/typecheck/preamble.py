@@ -6,14 +6,14 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.typecheck.server import Finding
-from affidavit.runtime.typecheck.verdict import Verdict, clipped
+from affidavit.runtime.typecheck.verdict import Problem, Verdict, clipped
 
-__all__ = ["HOST_NAMES", "Problem", "broken", "confirmed", "given", "problems", "tainted"]
+__all__ = ["HOST_NAMES", "broken", "confirmed", "given", "problems", "tainted"]
 
 HOST_NAMES: Final = frozenset({"df", "results"})
 """Names that belong to the host: no entry may bind them."""
@@ -34,22 +34,6 @@ _DOUBTFUL: Final = frozenset(
         "missing-union-attribute",
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something wrong with an entry; `message` does not repeat the place. Lines and columns count from 1."""
-
-    key: str
-    line: int
-    column: int
-    rule: str
-    message: str
-
-    @property
-    def place(self) -> str:
-        """The place as people read it: `preamble KEY:line`."""
-        return f"preamble {self.key}:{self.line}"
 
 
 def broken(entries: Sequence[PreambleEntry]) -> list[Problem]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import PreambleEntry
+from affidavit.runtime.typecheck.verdict import Problem
 
 __all__ = ["ResultTypes", "Schema", "Surroundings", "module_name"]
 
@@ -42,12 +43,14 @@ class Surroundings:
 
     Attributes:
         preamble: entries that run before it, in order.
+        clashes: names that two of them bind. Nothing sets such an entry, but a log may hold it.
         results: the types of `results`, or None where the script does not mention it.
         schemas: by the path below `df` that calls an operation (`db.app.modules.page`), the JSON Schema of each of its
             arguments: their bounds are in no stub.
     """
 
     preamble: tuple[PreambleEntry, ...] = ()
+    clashes: tuple[Problem, ...] = ()
     results: ResultTypes | None = None
     schemas: Mapping[str, Schema] = field(default_factory=dict[str, "Schema"])
 

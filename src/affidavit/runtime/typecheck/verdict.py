@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from affidavit.evidence.record import JsonValue
 
-__all__ = ["Diagnostic", "SourceText", "Status", "Verdict", "clipped"]
+__all__ = ["Diagnostic", "Problem", "SourceText", "Status", "Verdict", "clipped"]
 
 Status: TypeAlias = Literal["clean", "advised", "rejected", "unchecked"]
 
@@ -113,3 +113,19 @@ class SourceText:
         """The 1-based line and column of a character offset."""
         number = bisect.bisect_right(self._starts, offset)
         return number, offset - self._starts[number - 1] + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong with an entry; `message` does not repeat the place. Lines and columns count from 1."""
+
+    key: str
+    line: int
+    column: int
+    rule: str
+    message: str
+
+    @property
+    def place(self) -> str:
+        """The place as people read it: `preamble KEY:line`."""
+        return f"preamble {self.key}:{self.line}"
