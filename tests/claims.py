@@ -289,4 +289,53 @@ CLAIMS = (
         sentence="One that cannot be loaded is a finding of `affidavit doctor` and stops no other.",
         tests=("mounts/test_workspace.py::test_adapters_that_are_broken_stop_no_other",),
     ),
+    Claim(
+        id="sql-types",
+        page="docs/sql.md",
+        sentence="SQLite's INTEGER columns may hold text, so every value is looked at when a file is mounted.",
+        tests=(
+            "mounts/sql/test_sqlite.py::test_rows_have_the_types_that_their_values_have",
+            "mounts/sql/test_sqlite.py::test_values_keep_their_exact_types",
+        ),
+    ),
+    Claim(
+        id="sql-read-only",
+        page="docs/sql.md",
+        sentence="What writes, attaches, loads or reaches a file does not get through, however it is spelt.",
+        tests=(
+            "mounts/sql/test_guard.py::test_nothing_but_reading_gets_through",
+            "mounts/sql/test_duckdb.py::test_nothing_but_reading_gets_through",
+            "mounts/sql/test_postgres.py::test_nothing_but_reading_gets_through",
+        ),
+    ),
+    Claim(
+        id="sql-snapshot",
+        page="docs/sql.md",
+        sentence="When its bytes change, calls fail with `artifact-changed` until it is mounted again.",
+        tests=(
+            "mounts/sql/test_snapshot.py::test_a_file_that_changed_is_refused_until_it_is_mounted_again",
+            "mounts/sql/test_duckdb.py::test_a_file_that_changed_is_refused",
+        ),
+    ),
+    Claim(
+        id="documents-limitations",
+        page="docs/documents.md",
+        sentence="What cannot be read is a limitation with its place and stops nothing.",
+        tests=(
+            "mounts/documents/test_documents.py::test_what_cannot_be_read_is_said_with_its_place_and_stops_nothing",
+            "mounts/documents/test_documents.py::test_a_hostile_pdf_costs_only_itself",
+        ),
+    ),
+    Claim(
+        id="documents-incremental",
+        page="docs/documents.md",
+        sentence="Mounting again reads only the files that changed.",
+        tests=("mounts/documents/test_documents.py::test_only_what_changed_is_read_again",),
+    ),
+    Claim(
+        id="search-no-syntax",
+        page="docs/documents.md",
+        sentence="Nothing in a question is syntax: quotes, `AND`, `*`, `-` are words or nothing.",
+        tests=("mounts/documents/test_searching.py::test_nothing_in_a_question_is_syntax",),
+    ),
 )

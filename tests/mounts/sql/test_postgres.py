@@ -287,6 +287,7 @@ async def test_time_outs_and_cancellation_reach_the_server(server: str, tmp_path
         with psycopg.connect(server, password=PASSWORD, autocommit=True) as direct:
 
             async def sleeping(expected: int) -> None:
+                found = None
                 for _ in range(500):
                     found = direct.execute(
                         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
