@@ -31,6 +31,7 @@ from verify_forms import (
 )
 
 INLINE = 65536
+EVENT_LEVELS = 200
 ORDER = {"unknown": 0, "partial": 1, "complete": 2}
 STRENGTH = {"inferred": 0, "derived": 1, "observed": 2}
 
@@ -166,6 +167,19 @@ def check_answer(shape, records, result_of):
     need(set(shape["outcome"]) <= {"result", "blob"}, "an answer has a value")
 
 
+def results(records, blobs, where):
+    """What gives the result of an id."""
+
+    def result_of(evidence, wanted):
+        need(evidence in records, f"{evidence} is not in {where}")
+        outcome = records[evidence]["outcome"]
+        need(not wanted or "result" in outcome or "blob" in outcome, f"{evidence} has no result")
+        blob = outcome.get("blob")
+        return outcome.get("result") if blob is None else check_result(blobs[blob["digest"]])
+
+    return result_of
+
+
 # ---- unknowns ----
 
 SPACE = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -256,16 +270,8 @@ def check_bundle(data):
     kinds = {it: (shape["kind"], shape["operation"]) for it, shape in records.items()}
     answers = [it for it, kind in kinds.items() if kind == ("derivation", "answer/1")]
     need(whole["answers"] == answers, "$.answers are not the answers among the records")
-
-    def result_of(evidence, wanted):
-        need(evidence in records, f"{evidence} is not in the bundle")
-        outcome = records[evidence]["outcome"]
-        need(not wanted or "result" in outcome or "blob" in outcome, f"{evidence} has no result")
-        blob = outcome.get("blob")
-        return outcome.get("result") if blob is None else check_result(blobs[blob["digest"]])
-
     for evidence in answers:
-        check_answer(records[evidence], records, result_of)
+        check_answer(records[evidence], records, results(records, blobs, "the bundle"))
     return f"bundle: {len(records)} records, {len(answers)} answers, {len(blobs)} blobs"
 
 
@@ -323,6 +329,7 @@ def check_journal(parts):
             story.tell(content, where, offset)
             offset += len(raw) + 1
         need(story.ended == (story.part < len(parts)), "a part is missing, or one is too many")
+    story.check_answers()
     return f"journal: {follows[0]} lines, {len(story.records)} records, {len(story.blobs)} blobs"
 
 
@@ -332,7 +339,7 @@ class Story:
     def __init__(self):
         self.part, self.count, self.session = 1, 0, None
         self.ended = self.full = False  # the part goes on in the next one; the bound was reached
-        self.records, self.runs, self.calls = set(), set(), Counter()
+        self.records, self.runs, self.calls = {}, set(), Counter()
         self.blobs, self.pieces = {}, {}
 
     def tell(self, content, where, offset):
@@ -357,7 +364,17 @@ class Story:
         check_record(kept["body"], kept.get("notes"))
         if "blob" in kept["body"]["outcome"]:
             check_result(self.blob_of(kept["body"]["outcome"]["blob"], where))
-        self.records.add(evidence)
+        self.records[evidence] = kept["body"]
+
+    def check_answers(self):
+        """What answers say of the records that they cite, where all of these are here."""
+        for evidence, shape in self.records.items():
+            answer = (shape["kind"], shape["operation"]) == ("derivation", "answer/1")
+            if answer and set(shape["parents"]) <= set(self.records):
+                try:
+                    check_answer(shape, self.records, results(self.records, self.blobs, "the journal"))
+                except WrongError as error:
+                    raise WrongError(f"answer {evidence}: {error}") from None
 
     def blob_of(self, said, where):
         """The bytes of a blob that must be there already."""
@@ -372,6 +389,7 @@ class Story:
         need((content["count"], event["session"]) == (self.count, self.session), f"{where}: count or session")
         need(content.get("adds", about) == about, f"{where}: it adds another record than it is about")
         need(about is None or about in self.records, f"{where}: {about} is not before it")
+        canonical(data, EVENT_LEVELS)
         shape = SCHEMA["$defs"]["events"]["$defs"].get(kind)
         if shape is None:
             return  # of a later version: kept as it is

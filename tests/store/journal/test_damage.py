@@ -390,3 +390,11 @@ def test_verification_changes_nothing(tmp_path: Path) -> None:
     assert [it.name for it in path.parent.iterdir()] == [path.name]
     with Store.open(tmp_path / "w") as store:
         assert len(store.events.of_session("s1")) == EVENTS
+
+
+def test_a_line_whose_sum_was_made_anew_over_what_is_no_canonical_json(tmp_path: Path) -> None:
+    found = damaged(
+        tmp_path, lambda it: [*it[:-1], resummed(it[-1].replace(b'"count":', b'"count":6,"count":'))]
+    )
+    assert only(found)[:2] == ("malformed-line", 8)
+    assert "canonical" in found.problems[0].message

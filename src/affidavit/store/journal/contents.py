@@ -5,16 +5,20 @@ from __future__ import annotations
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from affidavit.errors import AffidavitError
+import orjson
+
+from affidavit.errors import AffidavitError, NotFoundError
 from affidavit.evidence.canonical import canonical
+from affidavit.evidence.citations import ANSWER
 from affidavit.evidence.identity import Sealed, body_id, open_foreign
 from affidavit.evidence.reader import Reader
 from affidavit.evidence.record import BlobRef, JsonValue, Record, Success
+from affidavit.evidence.verification.answer import check_answer
 from affidavit.evidence.verification.bundle import misspelt
 from affidavit.store._names import check_name
 from affidavit.store.event_kinds import KINDS, Story, blobs_of, fault
@@ -30,6 +34,7 @@ Status: TypeAlias = Literal["holds", "torn", "damaged"]
 _DEPTH: Final = 204
 _POLICIES: Final = frozenset(get_args(Fsync))
 _MAX_SUBJECTS: Final = 20
+_PART: Final = 1 << 48  # more bytes than a part has
 _LINES: Final = {
     frozenset({"journal"}): "journal",
     frozenset({"count", "event"}): "event",
@@ -50,13 +55,14 @@ class Contents:
     Attributes:
         head: of the first part that has one; `session` is its session.
         lines: whole lines so far; `events` likewise.
-        records: ids of the records, 32 bytes each.
+        records: ids of the records, 32 bytes each, with the place of the line: its part and byte, in one number.
         blobs: address of each whole blob, with its size.
         closed: whether the last line is a closing line.
         bound: the bound that was reached, or 0.
         losses: torn lines that were cut off, as their lines tell them.
         outside: ids of records that something here rests on and that are not here, each with the line that says so.
         unread: how many events of each kind that this version does not know.
+        unchecked: ids of answers that cite records that are not here, so that they cannot be checked.
     """
 
     def __init__(self, walk: Walk, *, on_blob: Callable[[str, bytes], None] | None = None) -> None:
@@ -64,14 +70,17 @@ class Contents:
         self.head: dict[str, Any] = {}
         self.session = ""
         self.lines = self.events = self.bound = 0
-        self.records: set[bytes] = set()
+        self.records: dict[bytes, int] = {}
         self.blobs: dict[str, int] = {}
         self.closed = False
         self.losses: list[Mapping[str, Any]] = []
         self.outside: dict[str, Placed] = {}
         self.unread: Counter[str] = Counter()
+        self.unchecked: list[str] = []
         self._on_blob = on_blob
         self._pieces: dict[str, _Pieces] = {}
+        self._blob_places: dict[str, list[int]] = {}
+        self._answers: list[tuple[str, Problem]] = []
         self._no_results: dict[str, str] = {}
         self._unresolved: list[tuple[Placed, str, str]] = []
         self._found: list[Event | Sealed] = []
@@ -228,7 +237,9 @@ class Contents:
             raise kept["notes"].refuse("notes, or no such member")
         record = open_foreign(body, notes)
         self._references(placed, record)
-        self.records.add(_raw(evidence_id))
+        self.records[_raw(evidence_id)] = _packed(placed)
+        if record.kind == "derivation" and record.operation == ANSWER:
+            self._answers.append((evidence_id, _problem_at("false-answer", placed, "")))
         self._found.append(
             Sealed(id=evidence_id, body=body, notes=notes, operation=record.operation, spilled=None)
         )
@@ -242,7 +253,6 @@ class Contents:
         self._rests_on(placed, record.parents)
 
     def _blob(self, placed: Placed, content: Mapping[str, Any]) -> None:
-        del placed
         piece = Reader(content["blob"], ("blob",)).object(required=("at", "data", "digest", "size"))
         digest, at, size = piece["digest"].digest(), piece["at"].count(), piece["size"].count()
         data = _from_base64(piece["data"])
@@ -254,7 +264,7 @@ class Contents:
             if self.walk.problems:
                 return  # what stood before it is lost; whoever refers to the blob is told
             raise piece["at"].refuse("the end of the piece before")
-        pieces.add(data)
+        pieces.add(data, _packed(placed))
         if pieces.length < size:
             return
         del self._pieces[digest]
@@ -262,6 +272,7 @@ class Contents:
             raise ValueError(f"the pieces of the blob {digest} have the digest {pieces.digest()}")
         whole = b"".join(pieces.kept)
         self.blobs[digest] = size
+        self._blob_places[digest] = pieces.places
         self._no_results[digest] = misspelt(whole)
         if self._on_blob is not None:
             self._on_blob(digest, whole)
@@ -331,8 +342,12 @@ class Contents:
         self._unresolved.append((placed, kind, f"line {placed.line.n} is about {message}"))
 
     def _resolve(self) -> None:
-        """References that nothing answered. Lines that are lost answer for them: then they are not told again."""
-        explained = bool(self.walk.problems)
+        """References that nothing answered. Lines that are lost answer for them: then they are not told again.
+
+        A torn end answers for nothing: what a line refers to stands before it.
+        """
+        explained = bool(self.walk.problems) and not self.walk.torn
+        before = len(self.walk.problems)
         if self._continued is not None and self._continued.file == self.walk.last_file and not explained:
             self._problem("missing-part", self._continued, "the part that this line announces is not there")
             self.walk.torn = True  # a writer that is killed between the two leaves it like this
@@ -340,18 +355,56 @@ class Contents:
             if not explained:
                 self._problem(kind, placed, message)
         self.outside = {it: placed for it, placed in self.outside.items() if not self.has(it)}
+        if not explained and len(self.walk.problems) == before:
+            self._check_answers()
+
+    def _check_answers(self) -> None:
+        """Whether answers say what stands in the records that they cite. A damaged journal cannot tell."""
+        lookup = _Lookup(self.walk, self.records, self._blob_places)
+        for evidence_id, place in self._answers:
+            record = lookup.get(evidence_id)
+            if not all(map(self.has, record.parents)):
+                self.unchecked.append(evidence_id)
+                continue
+            self.walk.problems += (
+                replace(place, message=it.message) for it in check_answer(evidence_id, record, lookup)
+            )
 
     def _problem(self, kind: str, placed: Placed, message: str) -> None:
-        self.walk.problems.append(
-            Problem(
-                kind=kind,
-                file=placed.file,
-                line=placed.number,
-                place=placed.place,
-                length=placed.length,
-                message=message,
+        self.walk.problems.append(_problem_at(kind, placed, message))
+
+
+class _Lookup:
+    """The records of a journal that was read, from its files again when they are asked for."""
+
+    def __init__(self, walk: Walk, records: Mapping[bytes, int], blobs: Mapping[str, Sequence[int]]) -> None:
+        self._walk = walk
+        self._records = records
+        self._blobs = blobs
+
+    def get(self, evidence_id: str) -> Record:
+        """The record of a whole id."""
+        place = self._records.get(_raw(evidence_id))
+        if place is None:
+            raise NotFoundError("evidence-not-found", f"{evidence_id} is not in the journal")
+        kept = self._line(place)["record"]
+        return open_foreign(canonical(kept["body"], max_depth=_DEPTH), kept.get("notes"))
+
+    def result(self, record: Record) -> JsonValue:
+        """The encoded result of a record."""
+        if not isinstance(record.outcome, Success):
+            raise NotFoundError(
+                "item-not-found", f"this call of {record.operation} did not return, so it has no result"
             )
-        )
+        ref = record.outcome.result
+        if not isinstance(ref, BlobRef):
+            return ref
+        pieces = [a2b_base64(self._line(place)["blob"]["data"]) for place in self._blobs[ref.digest]]
+        return orjson.loads(b"".join(pieces))
+
+    def _line(self, packed: int) -> Mapping[str, Any]:
+        part, place = divmod(packed, _PART)
+        return self._walk.line_at(part, place).content
 
 
 @dataclass(slots=True)
@@ -361,8 +414,10 @@ class _Pieces:
     length: int = 0
     kept: list[bytes] = field(default_factory=list[bytes])
     hashed: Any = field(default_factory=sha256)
+    places: list[int] = field(default_factory=list[int])
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes, place: int) -> None:
+        self.places.append(place)
         self.length += len(data)
         self.hashed.update(data)
         self.kept.append(data)
@@ -380,6 +435,22 @@ def _from_base64(reader: Reader) -> bytes:
     if b2a_base64(data, newline=False).decode() != text:
         raise reader.refuse("base64 without stray bits")
     return data
+
+
+def _problem_at(kind: str, placed: Placed, message: str) -> Problem:
+    return Problem(
+        kind=kind,
+        file=placed.file,
+        line=placed.number,
+        place=placed.place,
+        length=placed.length,
+        message=message,
+    )
+
+
+def _packed(placed: Placed) -> int:
+    """Where a line stands, as one number: journals have many lines."""
+    return placed.part * _PART + placed.place
 
 
 def _raw(evidence_id: str) -> bytes:

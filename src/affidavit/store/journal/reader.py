@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from affidavit.errors import FailedError
 from affidavit.store.journal._lock import Lock
-from affidavit.store.journal.lines import GENESIS, HEAD, TAIL_BYTES, Line, read_line, refuse_newer
+from affidavit.store.journal.lines import GENESIS, HEAD, TAIL_BYTES, Line, read_line, refuse_newer, sum_holds
 
 __all__ = ["Placed", "Problem", "Walk"]
 
@@ -130,6 +130,23 @@ class Walk:
             yield from self._read_part(path, number == last)
         self._finish()
 
+    def line_at(self, part: int, place: int) -> Line:
+        """A whole line again, by its part and the byte at which it begins.
+
+        Raises:
+            FailedError: `journal-failed`: the file cannot be read, or is not what it was.
+        """
+        path = self._parts[part]
+        try:
+            with path.open("rb") as file:
+                file.seek(place)
+                line = read_line(file.readline(MAX_LINE).rstrip(b"\n"))
+        except OSError as error:
+            raise _unreadable(path, error.strerror or str(error)) from None
+        if line is None:
+            raise _unreadable(path, "it was changed meanwhile")
+        return line
+
     def _read_part(self, path: Path, last: bool) -> Iterator[Placed]:
         try:
             with path.open("rb") as file:
@@ -140,12 +157,7 @@ class Walk:
                     else:
                         yield from self._unended(piece, last)
         except OSError as error:
-            raise FailedError(
-                "journal-failed",
-                f"cannot read the journal {path}: {error.strerror}",
-                hint="name a file that you may read",
-                details={"path": str(path)},
-            ) from None
+            raise _unreadable(path, error.strerror or str(error)) from None
         if self._returned:
             piece = _Piece(1, 0, b"", True)
             self._problem(
@@ -262,6 +274,13 @@ class Walk:
             rest = f", and {lost} bytes of a torn line" if lost else ""
             message = f"{len(inside)} whole line{'s' * (len(inside) > 1)}{rest} stand in one line"
             problem = self._problem("glued-lines", piece, length, message)
+        elif head is not None and sum_holds(raw):
+            problem = self._problem(
+                "malformed-line",
+                piece,
+                length,
+                "the sum of this line holds, and what it says is not JSON in the canonical form",
+            )
         elif head is not None and _LINE_END.fullmatch(raw, max(0, len(raw) - TAIL_BYTES)):
             problem = self._problem(
                 "edited-line", piece, length, "this line was changed after it was written"
@@ -291,6 +310,15 @@ class Walk:
         )
         self.problems.append(problem)
         return problem
+
+
+def _unreadable(path: Path, reason: str) -> FailedError:
+    return FailedError(
+        "journal-failed",
+        f"cannot read the journal {path}: {reason}",
+        hint="name a file that you may read, and that nobody rewrites",
+        details={"path": str(path)},
+    )
 
 
 def _settled_size(file: BinaryIO, path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Checking a journal with nothing but its files: the chain, each record's id, each blob's digest, each reference."""
+"""Checking a journal with nothing but its files: the chain, ids, digests, references, answers."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Report:
         outside: ids of records that something here rests on and that are not here, each with the first line that
             says so (`evidence_id`, `file`, `line`): their writer did not have them, or somebody took them out.
         unread: how many events of each kind that this version does not know: they are kept as they are.
+        unchecked: ids of answers that cite records that are not here, so that nobody can check them.
         problems: what does not hold, in order.
     """
 
@@ -54,6 +55,7 @@ class Report:
     losses: tuple[Mapping[str, JsonValue], ...]
     outside: tuple[Mapping[str, JsonValue], ...]
     unread: Mapping[str, int]
+    unchecked: tuple[str, ...]
     problems: tuple[Problem, ...]
 
     def as_json(self) -> dict[str, JsonValue]:
@@ -78,6 +80,7 @@ class Report:
             "losses": [dict(it) for it in self.losses],
             "outside": [dict(it) for it in self.outside],
             "unread": dict(self.unread),
+            "unchecked": list(self.unchecked),
             "problems": [it.as_json() for it in self.problems],
         }
 
@@ -96,6 +99,12 @@ class Report:
         )
         if len(self.outside) > _SHOWN:
             found.append(f"{len(self.outside) - _SHOWN} more records that others rest on are not in it")
+        found += (
+            f"the answer {it} was not checked: it cites records that are not in it"
+            for it in self.unchecked[:_SHOWN]
+        )
+        if len(self.unchecked) > _SHOWN:
+            found.append(f"{len(self.unchecked) - _SHOWN} more answers were not checked")
         return found
 
 
@@ -154,6 +163,7 @@ def report(contents: Contents, path: Path) -> Report:
             for it, placed in contents.outside.items()
         ),
         unread=dict(sorted(contents.unread.items())),
+        unchecked=tuple(contents.unchecked),
         problems=tuple(contents.walk.problems),
     )
 
