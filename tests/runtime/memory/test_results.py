@@ -369,3 +369,54 @@ def test_following_the_log_is_reducing_it(
 
 def test_the_bound_of_inline_values_is_stated() -> None:
     assert INLINE_BYTES == 16 << 10
+
+
+_INFERRED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    (
+        "[{'a': None}, {'a': [1, 2]}]",
+        (
+            "[x for d in r for x in (d['a'] or [])]",
+            "sum(len(d['a']) for d in r if d['a'] is not None)",
+            "r.pop(0)\n[len(d['a']) for d in r]",
+            "q = r\nq.pop(0)\n[len(d['a']) for d in r]",
+            "r[0].update(a=[1])\n[len(d['a']) for d in r]",
+            "first = r[0]\nfirst['a'] = [1]\n[len(d['a']) for d in r]",
+        ),
+        ("[len(d['a']) for d in r]", "[d['a'].upper() for d in r if d['a'] is not None]"),
+    ),
+    (
+        "[{'id': 1}, {'id': 2, 'tag': 'x'}]",
+        ("[d.get('tag') for d in r]", "[d['tag'] for d in r if 'tag' in d]", "[d['tag'] for d in r[1:]]"),
+        ("[d['tag'].upper() for d in r]", "rows = r\nfor d in rows:\n    print(d['tag'])"),
+    ),
+    ("{'on': True, 'n': 3}", ("r['n'] + 1", "'yes' if r['on'] else 'no'"), ("r['on'].upper()",)),
+    (
+        "{'v': [1, 2.5]}",
+        ("sum(r['v']) / 2", "r.get('v').pop()\n[x.bit_length() for x in r['v']]"),
+        ("[x.bit_length() for x in r['v']]", "v = r['v']\n[x.bit_length() for x in v]"),
+    ),
+    (
+        "{'101': {'n': 'a'}, '205': {'n': 'b'}, '309': {'n': 'c'}}",
+        ("[r[k]['n'] for k in r]", "r.get('999')", "[v['n'] for v in r.values()]"),
+        ("[v['m'] for v in r.values()]",),
+    ),
+    (
+        "{'test-key': 1, 'with space': 2, 'class': 3, 'ok': 4}",
+        ("r['test-key'] + r['with space'] + r['class'] + r['ok']", "[r[k] for k in r]"),
+        ("r['test-kye']", "r['withspace']", "r['clas']"),
+    ),
+)
+_WAYS = ("results.by_run(1).data", "results[-1].data", "await results.by_run(1).load()")
+
+
+@pytest.mark.parametrize(("made", "right", "wrong"), _INFERRED, ids=range(len(_INFERRED)))
+@pytest.mark.parametrize("way", _WAYS)
+async def test_values_of_earlier_scripts_are_typed_by_all_that_is_in_them(
+    session: Session, way: str, made: str, right: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    await session.run(made)
+    for source in right:
+        await value(session, f"r = {way}\n{source}")
+    for source in wrong:
+        found = await rejected(session, f"r = {way}\n{source}")
+        assert found["line"] == 2 + source.count("\n")

@@ -217,7 +217,8 @@ def _ends_early(case: Case, node: ast.AST) -> bool:
 def _is_whole(case: Case, node: ast.expr) -> bool:
     """An input, or the value of fixed keys in it, as it came: no slice, no call but `.values()` at the end.
 
-    Not a single item of a list: its type tells of all items together.
+    Not a single item of a list: its type tells of all items together. A row of `results` may be asked for by number and
+    loaded, and a name may stand for any of it that is only read.
     """
     if isinstance(node, ast.Call):
         match node:
@@ -225,18 +226,39 @@ def _is_whole(case: Case, node: ast.expr) -> bool:
                 node = value
             case _:
                 return False
-    while not isinstance(node, ast.Name):
-        match node:
-            case ast.Attribute(value=value):
-                node = value
-            case ast.Subscript(value=value, slice=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
-                owner = case.resolver.resolve(value)
-                if not isinstance(owner, Value) or not case.resolver.class_of(owner):
-                    return False
-                node = value
-            case _:
-                return False
-    return case.resolver.is_host(node)
+    followed: set[str] = set()
+    inner: ast.expr | None = node
+    while inner is not None and not (isinstance(inner, ast.Name) and case.resolver.is_host(inner)):
+        inner = _meant(case, inner, followed) if isinstance(inner, ast.Name) else _owner(case, inner)
+    return inner is not None
+
+
+def _meant(case: Case, name: ast.Name, followed: set[str]) -> ast.expr | None:
+    """What a second name for an input, or a part of one, stands for."""
+    binding = case.script.only_binding(name)
+    if (
+        binding is None
+        or binding.how != "assign"
+        or name.id in followed
+        or not _is_only_read_as(case, name.id)
+    ):
+        return None
+    followed.add(name.id)
+    return binding.value
+
+
+def _owner(case: Case, node: ast.expr) -> ast.expr | None:
+    """What a fixed part of an input is a part of."""
+    match node:
+        case ast.Attribute(value=value) | ast.Call(func=ast.Attribute(attr="by_run", value=value)):
+            return value
+        case ast.Await(value=ast.Call(func=ast.Attribute(attr="load", value=value))):
+            return value
+        case ast.Subscript(value=value, slice=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
+            owner = case.resolver.resolve(value)
+            return value if isinstance(owner, Value) and case.resolver.class_of(owner) else None
+        case _:
+            return None
 
 
 def _is_eager(case: Case, generator: ast.GeneratorExp) -> bool:
@@ -262,6 +284,17 @@ def _only_read(case: Case, root: str) -> bool:
     return case.answers[key]
 
 
+def _is_only_read_as(case: Case, name: str) -> bool:
+    """Whether a second name for an input, or a part of one, is bound once and only read."""
+    key = ("only read as", name)
+    if key not in case.answers:
+        case.answers[key] = False  # a name that is bound to itself
+        case.answers[key] = len(case.script.bindings_everywhere(name)) == 1 and all(
+            _is_reading(case, node) for node in case.script.uses(name)
+        )
+    return case.answers[key]
+
+
 def _is_scalar(case: Case, node: ast.AST) -> bool:
     resolved = case.resolver.resolve(node)
     return isinstance(resolved, Value) and all(
@@ -274,19 +307,24 @@ def _is_reading(case: Case, node: ast.Name) -> bool:
     inner: ast.AST = node
     for around in script.ancestors(node):
         match around:
-            case ast.Subscript(value=value, ctx=context) if value is inner:
-                if not isinstance(context, ast.Load):
-                    return False
-            case ast.Attribute(value=value) if value is inner:
-                call = script.parent(around)
-                if isinstance(call, ast.Call) and call.func is around:
-                    return around.attr not in _CHANGING
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if value is inner:
+                return False
+            case ast.Attribute(value=value, attr=attribute) if value is inner and attribute in _CHANGING:
+                return False
+            case ast.Subscript(value=value) | ast.Attribute(value=value) | ast.Await(value=value) if (
+                value is inner
+            ):
+                pass
+            case ast.Call(func=function) if function is inner:
+                pass  # what a method gives may be a part of it
             case ast.Call(func=function):
                 return (
                     isinstance(function, ast.Name)
                     and function.id in _READING
                     and not script.binds(function.id)
                 )
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return _is_scalar(case, inner) or _is_only_read_as(case, name)
             case ast.Assign() | ast.NamedExpr() | ast.keyword():
                 return _is_scalar(case, inner)  # another name for a list or dictionary may change it
             case _:
