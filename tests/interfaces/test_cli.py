@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -154,6 +155,18 @@ def test_a_foreign_text_cannot_reach_the_terminals_controls(cli: Cli, script: Pa
     assert "\\x1b[31mred" in out
     assert "\x1b" not in out + err
     assert "\x07" not in out + err
+
+
+def test_a_file_whose_name_is_no_text_is_named_all_the_same(cli: Cli, tmp_path: Path) -> None:
+    odd = os.fsdecode(bytes(tmp_path / "x") + b"\xff.json")
+    code, document = cli.json("verify", odd)
+    assert (code, document["error"]["code"]) == (3, "artifact-not-found")
+    assert document["error"]["message"] == f"no file {odd}"
+    Path(odd).write_text("{}")
+    code, document = cli.json("verify", odd)
+    assert (code, document["file"]) == (4, odd)
+    code, out, _ = cli("verify", odd)
+    assert (code, "x\\udcff.json: answer DOES NOT HOLD" in out) == (4, True)
 
 
 def test_an_interrupted_command_says_so(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from affidavit.errors import UsageError
+from affidavit.errors import FailedError, UsageError
 from affidavit.evidence.identity import record_id
 from affidavit.store import Store
 from affidavit.store.exporting.backup import back_up
@@ -202,6 +204,22 @@ def test_a_backup_is_a_workspace_with_the_same_content(store: Store, tmp_path: P
     assert not store.evidence.has([record_id(record(77))])
     copied = [tmp_path / "copy", *(path for path in (tmp_path / "copy").rglob("*") if path.is_file())]
     assert {oct(path.stat().st_mode & 0o77) for path in copied} == {"0o0"}
+
+
+def test_a_backup_onto_a_full_disk_says_which_one_is_full(store: Store, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        with pytest.raises(FailedError) as caught:
+            back_up(store, disk / "copy")
+        assert caught.value.code == "store-full"
+        assert str(disk / "copy") in caught.value.message
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_backup_while_others_write_is_one_moment(store: Store, tmp_path: Path) -> None:

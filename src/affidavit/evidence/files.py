@@ -201,7 +201,9 @@ def _too_large(path: Path, max_bytes: int) -> UsageError:
 
 
 def _unwritable(path: Path, error: OSError) -> AffidavitError:
-    code = "store-full" if error.errno in _FULL else "store-unwritable"
+    full = error.errno in _FULL
     return FailedError(
-        code, f"cannot write {path}: {error.strerror or error}", hint="choose a folder that you may write"
+        "store-full" if full else "store-unwritable",
+        f"cannot write {path}: {error.strerror or error}",
+        hint="free some space, or choose another folder" if full else "choose a folder that you may write",
     )

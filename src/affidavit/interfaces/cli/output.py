@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +37,7 @@ class Common:
 def guarded(command: Callable[[Sequence[str]], int], tokens: Sequence[str]) -> int:
     """Run a command; whatever goes wrong becomes an error document or a line on stderr, and an exit code."""
     as_json = "--json" in tokens
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where a shell closed it
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    _prepare_output()
     try:
         code = command(tokens)
         sys.stdout.flush()
@@ -64,6 +64,15 @@ def guarded(command: Callable[[Sequence[str]], int], tokens: Sequence[str]) -> i
         if os.environ.get("AFFIDAVIT_TRACEBACK"):
             raise
         return _fail(_internal(error), as_json)
+
+
+def _prepare_output() -> None:
+    """Let whatever text there is be written: to nowhere where a shell closed the output."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")  # names of files need not be text
 
 
 def _internal(error: Exception) -> AffidavitError:
@@ -97,8 +106,12 @@ def _fail(error: AffidavitError, as_json: bool) -> int:
 
 
 def emit(document: JsonValue) -> None:
-    """Print one JSON document on stdout."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    r"""Print one JSON document on stdout. A file name that is no text stands there with `\udcxx` for each odd byte."""
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:  # lone surrogates, which JSON can only escape
+        text = json.dumps(document, indent=2)
+    sys.stdout.write(text + "\n")
 
 
 def say(text: str) -> None:

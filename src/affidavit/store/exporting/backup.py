@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from affidavit.errors import AffidavitError, UsageError
+from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.store._faults import database_error, file_error
 from affidavit.store.blobs import Blobs
@@ -22,6 +22,7 @@ _PAGES: Final = 512  # copied at once; writers go on between
 _FACTS: Final = "facts"
 _BLOBS: Final = "blobs"
 _SUFFIX: Final = ".facts"
+_OF_THE_COPY: Final = ("store-full", "store-unwritable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def back_up(store: Store, folder: Path) -> BackedUp:
     made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         made.mkdir(mode=0o700, parents=True)
-        _copy_database(store.database.path, made / store.database.path.name)
+        _copy_database(store.database.path, made / store.database.path.name, folder)
         blobs, damaged = _copy_blobs(store.root / _BLOBS, made / _BLOBS)
         facts = _copy_facts(store.root / _FACTS, made / _FACTS)
         if folder.exists():
@@ -83,7 +84,7 @@ def back_up(store: Store, folder: Path) -> BackedUp:
     return BackedUp(folder=folder, blobs=blobs, facts=facts, damaged=tuple(damaged))
 
 
-def _copy_database(source: Path, target: Path) -> None:
+def _copy_database(source: Path, target: Path, told: Path) -> None:
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         reader = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
@@ -99,7 +100,10 @@ def _copy_database(source: Path, target: Path) -> None:
         finally:
             reader.close()
     except sqlite3.Error as error:
-        raise database_error(error, source) from None
+        problem = database_error(error, source)
+        if isinstance(problem, FailedError) and problem.code in _OF_THE_COPY:
+            problem = database_error(error, told)  # the workspace is only read
+        raise problem from None
     _sync(target)
 
 
