@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from affidavit.interfaces.cli import run
+from affidavit.runtime.run import Request
+from affidavit.store import Event, Store
 
 
 class Shell:
@@ -58,3 +60,16 @@ def test_only_sessions_that_are_there(shell: Shell) -> None:
     assert shell("preamble", "show", "--session", "nothing")[0] == 3
     shell("run", "one.py", "--session", "s")
     assert shell("results", "9", "--session", "s")[0] == 3
+    assert "affidavit results --session s" in shell.err
+
+
+def test_looking_at_a_session_settles_what_lost_its_process(shell: Shell) -> None:
+    with Store.open(Path(".affidavit")) as store:
+        asked = Request(source="1 + 1").as_event(1)
+        store.append(Event(kind="session-opened", session="s", at=0.0, data={"version": "0"}))
+        store.append(Event(kind="run-requested", session="s", run="run_1", at=0.0, data=asked, key="run:1"))
+    [shown] = shell.json("session", "show", "s")["runs"]
+    assert (shown["status"], shown["error"]["code"]) == ("orphaned", "run-orphaned")
+    events = shell.json("session", "show", "s", "--events")["events"]
+    assert [event["kind"] for event in events] == ["session-opened", "run-requested", "run-settled"]
+    assert shell.json("session", "show", "s", "--events")["events"] == events

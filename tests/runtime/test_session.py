@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from affidavit import Limits, Workspace
-from affidavit.errors import AffidavitError
+from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.record import Unfinished
 from affidavit.mounts.python import functions_namespace
 from affidavit.runtime.run import runs_of
@@ -257,3 +257,18 @@ async def test_a_killed_process_leaves_its_call_as_unfinished_and_is_never_run_a
         record = store.evidence.get(orphan.calls[1].evidence_id or "")
         assert isinstance(record.outcome, Unfinished)
         assert record.parameters == {"tag": "x"}
+
+
+async def test_a_script_that_is_no_unicode_is_refused_with_the_place(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path / "workspace") as workspace:
+        session = await workspace.session()
+        with pytest.raises(
+            UsageError, match="line 2: the script cannot hold the lone surrogate U\\+D83D"
+        ) as refused:
+            await session.run("x = 1\ny = '\ud83d'")
+        assert (refused.value.details, refused.value.hint[:30]) == (
+            {"line": 2, "column": 6},
+            "write it as the escape \\ud83d,",
+        )
+        assert session.runs() == []
+        assert (await session.run("'\\ud83d'")).data == "\ud83d"

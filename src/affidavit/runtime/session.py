@@ -6,6 +6,7 @@ script runs at a time in a session, in the order of the requests (`turns`); many
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -110,7 +111,8 @@ class Session:
         """
         row = self._memory.results.by_run(number)
         if row is None:
-            raise NotFoundError("run-not-found", f"no result of run {number}", hint="`affidavit results`")
+            hint = f"`affidavit results --session {self.id}` lists them"
+            raise NotFoundError("run-not-found", f"no result of run {number}", hint=hint)
         return values.decode(orjson.loads(self._memory.results.content(row)))
 
     async def set_preamble(self, *, key: str, code: str) -> None:
@@ -166,9 +168,10 @@ class Session:
 
         Raises:
             FailedError: `session-busy`, when its turn did not come in time; `engine-unavailable`.
-            UsageError: `value-unsupported`, when an input cannot cross into the sandbox; `key-reused`, when the
-                idempotency key was given with another request.
+            UsageError: `value-unsupported`, when an input cannot cross into the sandbox, or the script itself is no
+                text that can be kept; `key-reused`, when the idempotency key was given with another request.
         """
+        _refuse_halves(source)
         request = Request(
             source=source, inputs=_encoded(inputs or {}), engine=engine, limits=limits or Limits()
         )
@@ -236,6 +239,21 @@ class Session:
         ledger = Ledger(run=None, budget=Budget(), started=self._now())
         encoded = {name: values.encode(value) for name, value in arguments.items()}
         return await self._broker.call(ScriptCall(path=path, arguments=encoded, line=0), ledger)
+
+
+def _refuse_halves(source: str) -> None:
+    """A text with half a surrogate pair is no Unicode: nothing can keep it, and Python does not run it."""
+    found = re.search("[\ud800-\udfff]", source)
+    if found is None:
+        return
+    line = source.count("\n", 0, found.start()) + 1
+    column = found.start() - source.rfind("\n", 0, found.start())
+    raise UsageError(
+        "value-unsupported",
+        f"line {line}: the script cannot hold the lone surrogate U+{ord(found[0]):04X}",
+        hint=f"write it as the escape \\u{ord(found[0]):04x}, or send the whole character",
+        details={"line": line, "column": column},
+    )
 
 
 def _encoded(inputs: Mapping[str, Any]) -> dict[str, JsonValue]:

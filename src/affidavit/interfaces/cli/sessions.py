@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from affidavit.interfaces.cli.show import value_text
 from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.run import RunView, runs_of
 from affidavit.runtime.session import Session
+from affidavit.runtime.turns import Turns
 from affidavit.store import Store
 from affidavit.store.event_kinds import sound
 from affidavit.workspace import Workspace
@@ -45,7 +47,7 @@ def show(
     events: Annotated[bool, Parameter(negative="")] = False,
     common: Common = Common(),  # noqa: B008
 ) -> int:
-    """Show the runs of a session.
+    """Show the runs of a session. Those whose process is gone are settled as orphaned first.
 
     Args:
         session_id: Its id.
@@ -53,6 +55,11 @@ def show(
     """
     with Store.open(common.workspace, tenant=common.tenant) as store:
         log = list(store.events.of_session(session_id))
+        if any(view.status == "running" for view in runs_of(log)):
+            locks = common.workspace / "locks"
+            locks.mkdir(exist_ok=True)
+            Turns(store, session_id, folder=locks, now=time.time).recover()
+            log = list(store.events.of_session(session_id))
     if not log:
         raise NotFoundError(
             "session-not-found", f"no session {session_id!r}", hint="`affidavit session list`"
