@@ -11,7 +11,7 @@ from importlib import import_module
 
 from benchmarks.report import Section, show, verdict
 
-PARTS = ("analysis", "queries", "paths", "runs", "memory", "journal", "ledger", "calls")
+PARTS = ("analysis", "queries", "paths", "runs", "memory", "journal", "ledger", "calls", "tables", "search")
 
 
 def main() -> int:

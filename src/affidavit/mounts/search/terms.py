@@ -55,7 +55,7 @@ def expanded(text: str) -> tuple[str, str]:
     text = unicodedata.normalize("NFKC", text)
     more = [_CAMEL.sub(" ", word) for word in _CAMEL_WORD.findall(text)]
     more += [" ".join(_pairs(run)) for run in _DENSE_RUN.findall(text)]
-    return _DENSE_RUN.sub(" ", text), " ".join(more)
+    return _DENSE_RUN.sub(" ", text.translate(_WordsOnly())), " ".join(more)
 
 
 def read_question(text: str) -> Question:
@@ -80,6 +80,17 @@ def read_question(text: str) -> Question:
             found.setdefault(_quoted(words), " ".join(words))
     asked = list(found.items())[:MAX_TERMS]
     return Question(terms=tuple(term for _, term in asked), match=" OR ".join(match for match, _ in asked))
+
+
+class _WordsOnly(dict[int, int]):
+    """A translation that leaves letters, marks and digits of any script, and makes spaces of the rest.
+
+    The tokenizer has an older Unicode than Python, and takes some characters for letters that a question leaves out.
+    """
+
+    def __missing__(self, code: int) -> int:
+        self[code] = code if code < 128 or unicodedata.category(chr(code))[0] in "LMN" else 32
+        return self[code]
 
 
 def _pieces(chunk: str) -> list[str]:
