@@ -297,3 +297,33 @@ async def test_files_that_are_not_what_they_are_called(tmp_path: Path, name: str
     with pytest.raises(FailedError, match="mount-failed"):
         async with mounted(tmp_path / name):
             pass
+
+
+async def test_vectors_of_a_table_are_compared_and_joined_with_words(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.duckdb"
+    with closing(duckdb.connect(str(path))) as direct:
+        direct.execute(
+            "CREATE TABLE text (id INTEGER PRIMARY KEY, body VARCHAR, meaning FLOAT[2], other DOUBLE[3])"
+        )
+        rows = [
+            (1, "red apple", [1, 0], None),
+            (2, "green apple", [0.6, 0.8], [1, 0, 0]),
+            (3, "sky", [0, 1], None),
+            (4, "apple", None, None),
+        ]
+        direct.executemany("INSERT INTO text VALUES (?, ?, ?, ?)", rows)
+    async with mounted(path) as db:
+        found = await db.call("text.find_similar", vector=[2, 0], limit=2)
+        assert [(hit["row"]["id"], hit["score"]) for hit in found["hits"]] == [(1, 1.0), (2, 0.6)]
+        assert found["matched"] == 3
+        other = await db.call("text.find_similar", vector=[1, 0, 0], column="other")
+        assert [hit["row"]["id"] for hit in other["hits"]] == [2]
+        both = await db.call("text.hybrid", query="green sky", vector=[0, 1])
+        assert [hit["row"]["id"] for hit in both["hits"]] == [3, 2, 1]
+        assert (await db.call("text.find_similar", vector=[0, 0]))["hits"] == []
+        for wrong in ([1], [1, float("nan")], "x", [1, "2"]):
+            with pytest.raises(UsageError, match="arguments-invalid"):
+                await db.call("text.find_similar", vector=wrong)
+        with pytest.raises(UsageError, match="arguments-invalid"):
+            await db.call("text.find_similar", vector=[1, 0], column="body")
+        assert 'Literal["meaning", "other"] | None' in render(db.namespace)

@@ -108,6 +108,13 @@ async def test_the_same_bytes_answer_alike_under_another_name(tmp_path: Path) ->
         assert first.operation("t.page").contract == second.operation("t.page").contract == "sql.t.page/1"
 
 
+async def test_any_file_name_will_do(tmp_path: Path) -> None:
+    path = make(tmp_path / "a ?mode=rwc&x#y%20é.db", TABLE)
+    async with mounted(path) as db:
+        assert (await db.call("t.search", query="one"))["matched"] == 1
+        assert (await db.call("query", sql="SELECT x FROM t"))["rows"] == [{"x": "one"}]
+
+
 @pytest.mark.parametrize(
     ("uri", "code"),
     [

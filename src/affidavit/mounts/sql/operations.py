@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from affidavit.evidence.record import Authority, Confidence, Coverage, Producer
 from affidavit.facts.collection import MAX_IDS, Answer
@@ -19,6 +19,7 @@ from affidavit.mounts.sql.readers import Readers
 from affidavit.mounts.sql.replies import QueryColumn, QueryResult, RowFound, RowMissed
 from affidavit.mounts.sql.rows import TableTypes, table_types
 from affidavit.mounts.sql.search import DEFAULT_HITS, MAX_HITS, TableSearch, text_columns
+from affidavit.mounts.sql.similar import SimilarRows, vector_columns
 from affidavit.mounts.sql.tables import Origin, TableQueries
 from affidavit.namespaces.datasets.queries import PAGING, Argument, Query, operation
 from affidavit.namespaces.names import identifiers
@@ -37,6 +38,17 @@ _PLACEHOLDERS: Final = {
     "postgresql": "`$1`",
 }
 
+_WORDS: Final = Argument(
+    name="query", type=str, doc="Words; nothing in it is syntax.", required=True, positional=True
+)
+_HITS: Final = Argument(
+    name="limit",
+    type=int,
+    doc=f"Hits at most, 1 to {MAX_HITS}.",
+    default=DEFAULT_HITS,
+    bounds={"minimum": 1, "maximum": MAX_HITS, "default": DEFAULT_HITS},
+)
+
 _Ask: TypeAlias = Callable[[Connection, dict[str, Any]], tuple[Answer, Coverage]]
 
 
@@ -49,6 +61,7 @@ class _Table:
     types: TableTypes
     queries: TableQueries
     search: TableSearch | None
+    similar: SimilarRows | None
 
 
 class Database:
@@ -113,8 +126,16 @@ class Database:
         if not self._engine.live and table.order and text_columns(table):
             search = TableSearch(queries, self._origin, self._cache, self._engine.check)
             self._searches.append(search)
+        similar = None
+        if vector_columns(table):
+            similar = SimilarRows(queries, self._engine, self._origin, search, seconds=self._seconds)
         offered = _Table(
-            contract=contract, table=table, types=table_types(table, name), queries=queries, search=search
+            contract=contract,
+            table=table,
+            types=table_types(table, name),
+            queries=queries,
+            search=search,
+            similar=similar,
         )
         stub = StubTypes(structs=frozenset({Hits}))
         operations: dict[str, Operation] = {}
@@ -211,6 +232,19 @@ def _queries(offered: _Table) -> list[tuple[Query, _Ask, Confidence]]:
         found.append(
             (_search(offered), lambda connection, given: search.search(connection, **given), "derived")
         )
+    return found + _by_vectors(offered)
+
+
+def _by_vectors(offered: _Table) -> list[tuple[Query, _Ask, Confidence]]:
+    similar = offered.similar
+    if similar is None:
+        return []
+    nearest, both = _find_similar(offered, similar), _hybrid(offered, similar)
+    found: list[tuple[Query, _Ask, Confidence]] = [
+        (nearest, lambda connection, given: similar.find_similar(connection, **given), "derived")
+    ]
+    if offered.search is not None:
+        found.append((both, lambda connection, given: similar.hybrid(connection, **given), "derived"))
     return found
 
 
@@ -311,19 +345,51 @@ def _search(offered: _Table) -> Query:
         contract=f"{offered.contract}.search/{VERSION}",
         doc=f"The rows of {offered.table.name} whose text ({columns}) fits best, by BM25.",
         arguments=(
-            Argument(
-                name="query", type=str, doc="Words; nothing in it is syntax.", required=True, positional=True
-            ),
-            Argument(
-                name="limit",
-                type=int,
-                doc=f"Hits at most, 1 to {MAX_HITS}.",
-                default=DEFAULT_HITS,
-                bounds={"minimum": 1, "maximum": MAX_HITS, "default": DEFAULT_HITS},
-            ),
+            _WORDS,
+            _HITS,
         ),
         returns=Hits[row],
         carries_evidence=True,
+    )
+
+
+def _find_similar(offered: _Table, similar: SimilarRows) -> Query:
+    row: Any = offered.types.row
+    return Query(
+        name="find_similar",
+        contract=f"{offered.contract}.find_similar/{VERSION}",
+        doc=f"The rows of {offered.table.name} whose vector is nearest to one, by cosine similarity.",
+        arguments=(*_vector(similar), _HITS),
+        returns=Hits[row],
+        carries_evidence=True,
+    )
+
+
+def _hybrid(offered: _Table, similar: SimilarRows) -> Query:
+    row: Any = offered.types.row
+    return Query(
+        name="hybrid",
+        contract=f"{offered.contract}.hybrid/{VERSION}",
+        doc=f"The rows of {offered.table.name} best by words and by vectors, by reciprocal rank fusion.",
+        arguments=(_WORDS, *_vector(similar), _HITS),
+        returns=Hits[row],
+        carries_evidence=True,
+    )
+
+
+def _vector(similar: SimilarRows) -> tuple[Argument, ...]:
+    literal: Any = Literal
+    lengths = ", ".join(f"{column.name}: {column.length}" for column in similar.columns.values())
+    column: Any = literal[tuple(similar.columns)] | None
+    return (
+        Argument(
+            name="vector",
+            type=list[float],
+            doc=f"As many numbers as the column's vectors have ({lengths}).",
+            required=True,
+            positional=True,
+        ),
+        Argument(name="column", type=column, doc="The column of vectors; the first one by default."),
     )
 
 

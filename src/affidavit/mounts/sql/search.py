@@ -63,16 +63,11 @@ class TableSearch:
         Raises:
             UsageError: `arguments-invalid`, `limit-invalid`.
         """
-        asked = text("query", query)
         limit = whole("limit", limit, 1, MAX_HITS)
-        question = read_question(asked)
-        with self._lock:  # one question at a time per table: they are short, and the first one builds
-            index = self._opened(connection)
-            found = index.search(question, limit)
-            keys = [self._key(index, number) for number, _ in found.hits]
+        found, matched, terms = self.ranked(connection, query, limit)
         hits = [
             {"rank": rank, "score": score, "row": self._queries.row_at(connection, key)}
-            for rank, (key, (_, score)) in enumerate(zip(keys, found.hits, strict=True), start=1)
+            for rank, (key, score) in enumerate(found, start=1)
         ]
         table = self._queries.table
         coverage = self._origin.coverage(
@@ -80,13 +75,24 @@ class TableSearch:
         )
         value: dict[str, Any] = {
             "hits": hits,
-            "matched": found.matched,
-            "terms": list(question.terms),
+            "matched": matched,
+            "terms": terms,
             "source": dict(self._origin.source),
             "source_coverage": coverage_json(coverage),
         }
-        answer = Answer(value=value, parameters={"query": asked, "limit": limit}, outside={"limitations": []})
+        answer = Answer(value=value, parameters={"query": query, "limit": limit}, outside={"limitations": []})
         return answer, coverage
+
+    def ranked(
+        self, connection: Connection, query: Any, limit: int
+    ) -> tuple[list[tuple[list[Any], float]], int, list[str]]:
+        """Keys and scores of the best rows, how many rows share a word, and the words."""
+        question = read_question(text("query", query))
+        with self._lock:  # one question at a time per table: they are short, and the first one builds
+            index = self._opened(connection)
+            found = index.search(question, limit)
+            keys = [(self._key(index, number), score) for number, score in found.hits]
+        return keys, found.matched, list(question.terms)
 
     def close(self) -> None:
         """Let go of the index."""
