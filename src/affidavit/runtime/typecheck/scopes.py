@@ -15,7 +15,7 @@ __all__ = ["Binding", "Scope", "Script", "strings_in"]
 Kind: TypeAlias = Literal["module", "function", "class", "comprehension"]
 
 _DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "builtins", "__builtins__"})
-_DYNAMIC_ATTRIBUTES = frozenset({"__dict__", "_getframe"})
+_DYNAMIC_ATTRIBUTES = frozenset({"__dict__", "_getframe", "__globals__", "f_globals", "f_locals"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

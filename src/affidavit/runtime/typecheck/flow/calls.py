@@ -100,7 +100,7 @@ def _apply_object(analysis: Analysis, function: Shape, given: Arguments) -> Valu
         case Instance():
             return analysis.called(analysis.attribute(function, "__call__"), given)
         case _:
-            if function is not UNKNOWN:
+            if function is PLAIN:
                 return NOTHING  # this cannot be called
             for values in given.everything():
                 analysis.escape(values)

@@ -115,17 +115,28 @@ def _call(analysis: Analysis, node: ast.expr) -> Values:
             spread |= analysis.of(argument)
         else:
             positional.append(analysis.of(argument))
-    for keyword in node.keywords:
-        if keyword.arg is None:
-            analysis.escape(analysis.of(keyword.value))
-    given = Arguments(
-        call=node,
-        positional=tuple(positional),
-        named={one.arg: analysis.of(one.value) for one in node.keywords if one.arg is not None},
-        spread=spread,
-        is_open=any(one.arg is None for one in node.keywords),
-    )
+    named, is_open = _named(analysis, node)
+    given = Arguments(call=node, positional=tuple(positional), named=named, spread=spread, is_open=is_open)
     return analysis.called(analysis.of(node.func), given)
+
+
+def _named(analysis: Analysis, node: ast.Call) -> tuple[dict[str, Values], bool]:
+    """The arguments by name, and whether any name may be given: not by `**kwargs` whose keys are known."""
+    named: dict[str, Values] = {}
+    is_open = False
+    for keyword in node.keywords:
+        values = analysis.of(keyword.value)
+        if keyword.arg is not None:
+            named[keyword.arg] = named.get(keyword.arg, NOTHING) | values
+            continue
+        for shape in values:
+            if isinstance(shape, Map) and not shape.rest.shapes and shape.keys.shapes <= PLAINS:
+                for name, cell in shape.fields.items():
+                    named[name] = named.get(name, NOTHING) | cell.shapes
+            else:
+                is_open = True
+                analysis.escape(values)
+    return named, is_open
 
 
 def _await(analysis: Analysis, node: ast.expr) -> Values:

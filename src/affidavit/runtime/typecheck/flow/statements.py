@@ -41,9 +41,11 @@ NOTED: Final[tuple[type[ast.AST], ...]] = (
 """The nodes that `note` does something for."""
 
 _FOLLOWED = frozenset({"__init__", "__call__", "__post_init__", "__getitem__", "__setitem__"})
-_TRANSPARENT = frozenset(
-    {"staticmethod", "classmethod", "property", "cached_property", "cache", "lru_cache", "override"}
-)
+_TRANSPARENT = frozenset({
+    "staticmethod", "classmethod", "property", "cached_property", "cache", "lru_cache", "override", "setter",
+    "contextmanager", "asynccontextmanager",
+})  # fmt: skip
+"""What is decorated with these is called as it was; `with` asks a generator for what it yields."""
 
 
 def note(analysis: Analysis, node: ast.AST) -> None:
@@ -246,6 +248,8 @@ def _entered(analysis: Analysis, manager: ast.expr) -> Values:
         match shape:
             case Library():
                 found.add(shape)
+            case Seq() | Stream():  # a generator function under `contextmanager`
+                found |= shape.element.shapes
             case Instance(of=one):
                 given = Arguments(call=one.node)
                 found |= analysis.called(analysis.attribute(shape, "__enter__"), given)
@@ -265,9 +269,7 @@ def _function(analysis: Analysis, node: ast.FunctionDef | ast.AsyncFunctionDef) 
             analysis.put(analysis.bound(rest), frozenset({made}))
     values: Values = frozenset({function})
     for decorator in reversed(node.decorator_list):
-        if named(decorator.func if isinstance(decorator, ast.Call) else decorator) not in _TRANSPARENT | {
-            "setter"
-        }:
+        if not _is_transparent(analysis, decorator):
             values = analysis.called(analysis.of(decorator), Arguments(call=decorator, positional=(values,)))
     analysis.put(analysis.bound(node), values)
     if analysis.is_escaped(function):
@@ -275,6 +277,13 @@ def _function(analysis: Analysis, node: ast.FunctionDef | ast.AsyncFunctionDef) 
     owner = analysis.script.parent(node)
     if isinstance(owner, ast.ClassDef):
         _member(analysis, analysis.define_class(owner), function, values)
+
+
+def _is_transparent(analysis: Analysis, decorator: ast.expr) -> bool:
+    """Whether a decorator is one of the library's; a script may call its own by the same name."""
+    word = _word(decorator)
+    bindings = analysis.script.bindings_everywhere(word)
+    return word in _TRANSPARENT and all(isinstance(one.node, ast.alias) for one in bindings)
 
 
 def _member(analysis: Analysis, owner: Class, function: Function, values: Values) -> None:

@@ -8,7 +8,6 @@ from typing import Final, cast
 
 from affidavit.runtime.typecheck.resolve import Callable
 from affidavit.runtime.typecheck.rules.case import Case
-from affidavit.runtime.typecheck.rules.proof import literal
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
 __all__ = ["exceeded"]
@@ -33,7 +32,7 @@ def exceeded(case: Case, call: ast.Call) -> Iterator[Diagnostic]:
         if isinstance(value, ast.Starred):
             return
         if isinstance(schema, Mapping):
-            wrong = _wrong(cast("Mapping[str, object]", schema), literal(value))
+            wrong = _wrong(cast("Mapping[str, object]", schema), case.constant(value))
             if wrong:
                 message = f"`{name}` is {ast.unparse(value)}; it is {wrong}"
                 yield case.found(value, "out-of-bounds", message, raises=["Error", "TypeError"])

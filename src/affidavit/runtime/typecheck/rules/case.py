@@ -10,7 +10,7 @@ from typing import Final
 from affidavit.runtime.typecheck.catalogue import Catalogue
 from affidavit.runtime.typecheck.flow import Analysis, follow, growth
 from affidavit.runtime.typecheck.resolve import Resolver
-from affidavit.runtime.typecheck.rules.proof import Stores, probed, steady
+from affidavit.runtime.typecheck.rules.proof import Stores, literal, probed, steady
 from affidavit.runtime.typecheck.rules.reach import guarded
 from affidavit.runtime.typecheck.scopes import Script
 from affidavit.runtime.typecheck.surroundings import Schema
@@ -79,6 +79,14 @@ class Case:
     def is_steady(self, node: ast.expr) -> bool:
         """Whether the script changes nothing on the way to this value."""
         return steady(self.script, self.stores, self.growth, node)
+
+    def constant(self, node: ast.expr) -> object:
+        """The value of a literal, also through a name that is bound once; `Stores.UNKNOWN` for anything else."""
+        if isinstance(node, ast.Name) and not self.script.dynamic:
+            binding = self.script.only_binding(node)
+            value = binding.value if binding is not None and binding.how == "assign" else None
+            return value.value if isinstance(value, ast.Constant) else Stores.UNKNOWN
+        return literal(node)
 
     def source_of(self, node: ast.expr, longest: int) -> str:
         """The text of an expression that stands on one line and is short, else empty."""

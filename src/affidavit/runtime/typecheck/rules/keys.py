@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from affidavit.runtime.typecheck.flow import Analysis
 from affidavit.runtime.typecheck.flow.shapes import PLAIN, UNKNOWN, Getter, HostObject, Record, Values
-from affidavit.runtime.typecheck.rules import suggest
+from affidavit.runtime.typecheck.rules import suggest, tested
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.verdict import Diagnostic
 
-__all__ = ["contradicted", "may_exist", "misspelt", "unknown"]
+__all__ = ["contradicted", "is_another_kind", "is_certain", "may_exist", "misspelt", "unknown"]
 
 _KEY = "invalid-typed-dict-key"
 _MISSING = ("KeyError",)
@@ -87,9 +87,11 @@ def _judged(
     case: Case, analysis: Analysis, node: ast.Subscript | ast.Attribute | ast.Call
 ) -> Iterator[Diagnostic]:
     match node:
-        case ast.Subscript(value=owner, slice=ast.Constant() as index):
+        case ast.Subscript(value=owner, slice=ast.Constant() as index) if not tested.is_for_no_row(
+            case, node, owner
+        ):
             yield from _key(case, analysis, analysis.of(owner), index)
-        case ast.Attribute(value=owner):
+        case ast.Attribute(value=owner) if not tested.is_told_apart(case, owner):
             yield from _attribute(case, analysis, analysis.of(owner), node)
         case ast.Call():
             for shape in analysis.of(node):
@@ -121,8 +123,8 @@ def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) ->
     keys = [known for row in rows for known in analysis.hosts.keys(row)]
     keys += [known for page in pages for known in case.catalogue.item_keys(page.name)]
     near = suggest.close(key, keys)
-    resembles = near is not None and not _is_another_kind(case, key)
-    if not resembles and not (_is_closed(case, rows) and _is_certain(case, index)):
+    resembles = near is not None and not is_another_kind(case, key)
+    if not resembles and not (_is_closed(case, rows) and is_certain(case, index)):
         return
     names = sorted({name for row in rows for name, _ in row.rows} | {page.name for page in pages})
     message = f"no key {key!r} in {' or '.join(names)}; it has: {suggest.listing(dict.fromkeys(keys))}"
@@ -130,7 +132,7 @@ def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) ->
     yield case.found(index, rule, message, near, raises=_MISSING)
 
 
-def _is_another_kind(case: Case, key: str) -> bool:
+def is_another_kind(case: Case, key: str) -> bool:
     """Whether some other row has exactly this key."""
     return any(key in case.catalogue.keys(name) for name in case.catalogue.classes)
 
@@ -140,7 +142,7 @@ def _is_closed(case: Case, rows: Sequence[Record]) -> bool:
     return all(case.catalogue.is_closed(name) for row in rows for name, _ in row.rows)
 
 
-def _is_certain(case: Case, node: ast.expr) -> bool:
+def is_certain(case: Case, node: ast.expr) -> bool:
     """Whether a read is not one for another kind of row: under no condition, and behind none that may leave before."""
     for around in case.script.ancestors(node):
         if isinstance(around, _CONDITIONS):

@@ -167,7 +167,8 @@ def _selector(case: Case, definition: Method) -> str:
     return ""
 
 
-def _display(case: Case, node: ast.expr) -> ast.Dict | None:
+def _display(case: Case, node: ast.expr) -> list[tuple[ast.expr | ast.keyword, object, ast.expr]] | None:
+    """The places, keys and values of a `where` that is written out: `{...}` or `dict(...)`."""
     if isinstance(node, ast.Name):
         binding = case.script.only_binding(node)
         written = case.script.mentions(node.id)
@@ -175,33 +176,40 @@ def _display(case: Case, node: ast.expr) -> ast.Dict | None:
         if binding is None or binding.how != "assign" or binding.value is None or len(written) != 2:
             return None
         node = binding.value
-    return node if isinstance(node, ast.Dict) else None
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return [(key, key.value, value) for key, value in pairs if isinstance(key, ast.Constant)]
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords) if not case.script.binds("dict"):
+            return [(one, one.arg, one.value) for one in keywords if one.arg is not None]
+        case _:
+            return None
 
 
-def _fields(case: Case, selector: str, display: ast.Dict) -> Iterator[Diagnostic]:
+def _fields(
+    case: Case, selector: str, display: list[tuple[ast.expr | ast.keyword, object, ast.expr]]
+) -> Iterator[Diagnostic]:
     known = case.catalogue.keys(selector)
-    for key, value in zip(display.keys, display.values, strict=True):
-        if not isinstance(key, ast.Constant):
+    for place, key, value in display:
+        if not isinstance(key, str) or key not in known:
+            near = suggest.close(str(key), known)
+            message = f"`where` has no field {key!r}; it has: {suggest.listing(known)}"
+            yield case.found(place, "unknown-where-field", message, near, raises=_REFUSED)
             continue
-        if not isinstance(key.value, str) or key.value not in known:
-            near = suggest.close(str(key.value), known)
-            message = f"`where` has no field {key.value!r}; it has: {suggest.listing(known)}"
-            yield case.found(key, "unknown-where-field", message, near, raises=_REFUSED)
-            continue
-        wanted = case.catalogue.field(selector, key.value)
+        wanted = case.catalogue.field(selector, key)
         if wanted is not None:
-            yield from _value(case, key.value, value, wanted)
+            yield from _value(case, key, value, wanted)
 
 
 def _value(case: Case, field: str, value: ast.expr, wanted: ast.expr) -> Iterator[Diagnostic]:
     """A literal that the field never has: the whole, or the wrong elements of a list."""
-    given = literal(value)
+    given = case.constant(value)
     if given is Stores.UNKNOWN or _fits(given, wanted):
         return
     parts = value.elts if isinstance(value, ast.List | ast.Tuple | ast.Set) else []
     options = _texts(wanted)
     for part in [part for part in parts if not _fits_element(literal(part), wanted)] or [value]:
-        one = literal(part)
+        one = case.constant(part)
         if options and isinstance(one, str):
             message = f"`where` field {field!r} is never {one!r}; there are: {suggest.listing(options)}"
             near = suggest.close(one, options)

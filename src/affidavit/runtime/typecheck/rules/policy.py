@@ -38,6 +38,8 @@ _IGNORED = frozenset({"invalid-syntax", "undefined-reveal", "revealed-type"})
 _WARNING = 2
 _PUT = re.compile(r"`: .*")
 _KEY = "invalid-typed-dict-key"
+_NARROWED = re.compile(r" & ~(AlwaysFalsy|None)\b")
+_BUILTINS = {kind.__name__: kind for kind in (str, int, float, bool, bytes, list, dict, set, tuple)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +140,15 @@ def _words(case: Case, finding: Finding) -> str:
         return f"{finding.message.splitlines()[0]}: scripts have the standard library only"
     first = finding.message.splitlines()[0]
     paths = case.catalogue.paths
+    own = case.script.binds
     # Only a name that stands first between backticks: `Modules.page`, not a word of the sentence.
-    return re.sub(r"`(\w+)\b", lambda found: f"`{paths.get(found[1], found[1])}", first)
+    return re.sub(
+        r"`(\w+)\b",
+        lambda found: (
+            found[0] if own(found[1]) or found[1] in case.given else f"`{paths.get(found[1], found[1])}"
+        ),
+        first,
+    )
 
 
 def _meant(finding: Finding) -> str | None:
@@ -326,15 +335,20 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return None
     if keys.unknown(case, node.value) and not _is_our_error(case, node.value):
         return None
-    head = found[1].partition("[")[0]
-    if not _is_ours(case, found[1]) and not _is_certain(case, node.value, found[1]):
+    kind = _NARROWED.sub("", found[1])
+    head = kind.partition("[")[0]
+    if case.catalogue.is_dict(head) and hasattr(dict, node.attr):
+        return None  # it is one when the script runs
+    if not _is_ours(case, kind) and not _is_certain(case, node.value, kind):
         return None
-    if (
-        head in case.catalogue.classes
-        and not case.catalogue.is_whole(head)
-        and not _is_our_error(case, node.value)
-    ):
+    partly = head in case.catalogue.classes and not case.catalogue.is_whole(head)
+    if partly and not _is_our_error(case, node.value):
         return None
+    return _no_attribute(case, node, head)
+
+
+def _no_attribute(case: Case, node: ast.Attribute, head: str) -> _Proof:
+    """What to say of an attribute that a value of this class does not have."""
     pending = case.resolver.resolve(node.value)
     if isinstance(pending, Pending):
         message = f"`{pending.target.path}` was not awaited: its result has `.{node.attr}` only then"
@@ -346,7 +360,8 @@ def _attribute(case: Case, finding: Finding, node: Node) -> _Proof | None:
         return _Proof(
             message=f"{head} is a dictionary: it has keys, no `.{node.attr}`", suggestion=suggestion
         )
-    return _Proof(suggestion=suggest.close(node.attr, case.catalogue.attributes(head)))
+    known = case.catalogue.attributes(head) or [one for one in dir(_BUILTINS.get(head)) if one[0] != "_"]
+    return _Proof(suggestion=suggest.close(node.attr, known))
 
 
 def _member(case: Case, finding: Finding, _: Node) -> _Proof | None:
