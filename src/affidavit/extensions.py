@@ -63,11 +63,14 @@ class Artifact:
         subject: digest and format. For folders, tarballs and archives with companions the digest is that of a
             manifest of paths, modes, links and content.
         signature: what tells cheaply that nothing changed (sizes, times, inodes); opaque to all but its analyzer.
+        opened: what the analyzer read to identify it and can go on with when it analyzes; it is let go together with
+            the artifact.
     """
 
     path: Path
     subject: Subject
     signature: str
+    opened: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

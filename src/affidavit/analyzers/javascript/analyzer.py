@@ -18,6 +18,7 @@ from affidavit.analyzers.javascript.containers.entry import (
 )
 from affidavit.analyzers.javascript.containers.identity import manifest_digest, signature_of, subject_of
 from affidavit.analyzers.javascript.containers.opening import AnyContainer, open_container, reads
+from affidavit.analyzers.javascript.containers.tarball import TarballContainer
 from affidavit.analyzers.javascript.containers.tree import Tree
 from affidavit.analyzers.javascript.dataset import Dataset, problems_of
 from affidavit.analyzers.javascript.parsing.pool import Allowance, Job, Outcome, parse_all
@@ -76,7 +77,11 @@ class JavaScriptAnalyzer:
     def identify(self, path: Path) -> Artifact:
         """Digest the artifact. Raises as `open_container` does."""
         signature = signature_of(path)
-        with closing(open_container(path)) as container:
+        container = open_container(path)
+        if isinstance(container, TarballContainer):
+            # Unpacking it is the larger part of reading it, so that is done once.
+            return Artifact(path=path, subject=subject_of(container), signature=signature, opened=container)
+        with closing(container):
             return Artifact(path=path, subject=subject_of(container), signature=signature)
 
     def signature(self, path: Path) -> str:
@@ -92,7 +97,7 @@ class JavaScriptAnalyzer:
             VerificationError: `artifact-damaged`.
         """
         _check_unchanged(artifact)
-        with closing(open_container(artifact.path)) as container, closing(Spool()) as spool:
+        with closing(_opened(artifact)) as container, closing(Spool()) as spool:
             run = _Run(artifact, container, facts, progress, spool)
             run.read()
             run.parse(self._processes, self._allowance)
@@ -104,6 +109,11 @@ class JavaScriptAnalyzer:
 def _check_unchanged(artifact: Artifact) -> None:
     if signature_of(artifact.path) != artifact.signature:
         raise _changed(artifact)
+
+
+def _opened(artifact: Artifact) -> AnyContainer:
+    kept = artifact.opened
+    return kept if isinstance(kept, TarballContainer) and kept.is_open else open_container(artifact.path)
 
 
 def _changed(artifact: Artifact) -> FailedError:

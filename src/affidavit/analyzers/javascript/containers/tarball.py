@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -39,6 +40,7 @@ class TarballContainer:
 
     def __init__(self, path: Path) -> None:
         self._spool = tempfile.TemporaryFile(prefix="affidavit-")  # noqa: SIM115 - closed by close()
+        weakref.finalize(self, self._spool.close)
         self._offsets: dict[str, int] = {}
         self._found: dict[str, tuple[Entry, int]] = {}
         self._limitations: list[Limitation] = []
@@ -114,8 +116,13 @@ class TarballContainer:
         """The bytes of a file, at most `CHUNK` at a time. Raises `EntryError`."""
         return read_fd(self._spool.fileno(), entry.path, offset=self._offsets[entry.path], size=entry.size)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be read."""
+        return not self._spool.closed
+
     def close(self) -> None:
-        """Release the temporary file. Harmless when repeated."""
+        """Release the temporary file, as the last reference to this object does too. Harmless when repeated."""
         self._spool.close()
 
 

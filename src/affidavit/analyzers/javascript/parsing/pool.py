@@ -33,11 +33,11 @@ _BOOT: Final = (
 )
 _AHEAD: Final = 64 << 10
 """Bytes that may wait in a process behind the file that it reads."""
-_ROOM: Final = 256 << 20
+_ROOM: Final = 240 << 20
 """Bytes of memory for the syntax trees of all processes together, but for one larger file alone."""
 _SHARE: Final = 96 << 20
 """Bytes that a file waits for, where its tree might need them, before it is read beside others."""
-_USUAL: Final = 56
+_USUAL: Final = 52
 """Bytes of tree for a byte of source that a file may take however large it is: most take 20 to 50."""
 _MOST: Final = 400
 """Bytes of tree for a byte of the densest source."""
