@@ -163,9 +163,10 @@ CLAIMS = (
     Claim(
         id="orphaned",
         page="docs/sessions.md",
-        sentence="A script whose process dies is settled as `orphaned` as soon as anybody opens the session, and never "
-        "run again by itself.",
+        sentence="A script whose process dies is settled as `orphaned` as soon as anybody opens the session or looks "
+        "at it, and never run again by itself.",
         tests=(
+            "interfaces/test_cli_memory.py::test_looking_at_a_session_settles_what_lost_its_process",
             "runtime/test_session.py::test_a_killed_process_leaves_its_call_as_unfinished_and_is_never_run_again",
             "runtime/test_turns.py::test_a_process_killed_while_it_waits_loses_its_place",
             "runtime/test_turns.py::test_what_may_have_had_an_effect_is_said",

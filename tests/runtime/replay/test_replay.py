@@ -31,6 +31,14 @@ MORE_CHANCE = """
 import os, secrets, uuid, random
 [str(uuid.uuid4()), os.urandom(8).hex(), secrets.token_hex(4), random.SystemRandom().random(), str(uuid.uuid1())]
 """
+SEEDED_ANEW = """
+import random, time, timeit
+random.seed()
+mine = random.Random(3)
+mine.seed()
+clocks = [time.clock_gettime(time.CLOCK_REALTIME), timeit.timeit("1", number=3), time.process_time()]
+[random.random(), mine.random(), clocks]
+"""
 ORDERS = """
 words = ["one", "two", "three", "four", "five"]
 print(list(set(words)), {word: len(word) for word in set(words)})
@@ -55,6 +63,7 @@ SCRIPTS = {
     "clock": CLOCK,
     "chance": CHANCE,
     "more-chance": MORE_CHANCE,
+    "seeded-anew": SEEDED_ANEW,
     "orders": ORDERS,
     "failures": FAILURE,
     "large": "text = await df.tool.t.long(size=100_000)\ntext + 'end'",

@@ -189,7 +189,10 @@ def _find(name: str, value: Any, was: Any, places: Sequence[Literal]) -> Literal
     if not fitting:
         hint = "it has no literal that can vary: text, numbers, True, False, None, lists and mappings of them"
         if places:
-            hint = f"say which value it was (--was {name}=VALUE); these are the script's literals"
+            hint = (
+                f'say which value it was (--was {name}=VALUE, in Python was={{"{name}": VALUE}}); '
+                "these are the script's literals"
+            )
         _refuse(f"{what} is not found in the earlier script", hint, places)
     if len(fitting) > 1:
         where = ", ".join(place.shown() for place in fitting[:_LISTED])
