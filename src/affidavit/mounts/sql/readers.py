@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from affidavit.errors import AffidavitError, FailedError, NotFoundError, RefusedError, UsageError
 from affidavit.mounts.sql.engines.engine import Connection, Engine
@@ -16,6 +16,9 @@ __all__ = ["MAX_CONNECTIONS", "Readers"]
 
 MAX_CONNECTIONS: Final = 4
 """Statements of one mount that run at the same time; others wait."""
+
+_PATIENCE: Final = 0.5
+"""Seconds between two attempts to end a statement."""
 
 T = TypeVar("T")
 
@@ -68,13 +71,13 @@ class Readers:
             AffidavitError: whatever `ask` raises.
         """
         call = _Call()
-        working = asyncio.wrap_future(self._threads.submit(self._run, ask, call))
+        job = self._threads.submit(self._run, ask, call)
+        working = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
-            call.cancel()
-            working.cancel()
-            await asyncio.wait([working])
+            if not job.cancel():
+                await self._ended(working, call)
             raise
 
     async def close(self) -> None:
@@ -83,11 +86,18 @@ class Readers:
             self._closed = True
             busy = list(self._busy)
         for connection in busy:
-            connection.interrupt()
+            await asyncio.to_thread(connection.interrupt)
         await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+    async def _ended(self, working: asyncio.Future[Any], call: _Call) -> None:
+        """End a call that runs. An engine may miss what comes just before its statement starts: so again and again."""
+        while not working.done():
+            await asyncio.to_thread(call.cancel)
+            await asyncio.wait([working], timeout=_PATIENCE)
+        working.exception()  # whatever it is, the caller is gone
 
     def _run(self, ask: Callable[[Connection], T], call: _Call) -> T:
         self._engine.check()

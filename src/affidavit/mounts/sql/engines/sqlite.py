@@ -265,6 +265,8 @@ class SqliteConnection:
     @contextmanager
     def _running(self, bounds: Bounds) -> Generator[None]:
         clock = Clock(bounds.seconds)
+        if self._stopped:
+            raise clock.error()
         self.database.set_progress_handler(lambda: self._stopped or clock.is_over(), _STEPS)
         try:
             yield
