@@ -44,10 +44,6 @@ class Machine(NamedTuple):
 MACHINES: Final = {
     # rbx, rsp, rbp, r12 to r15 (System V ABI, AMD64, 3.2.1)
     "x86-64": Machine("x86:LE:64:default", frozenset({0x18, 0x20, 0x28, 0xA0, 0xA8, 0xB0, 0xB8}), 0x20, 0, 8),
-    # x19 to x29 and sp (Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1)
-    "aarch64": Machine(
-        "AARCH64:LE:64:v8A", frozenset({8, *range(0x4000 + 19 * 8, 0x4000 + 30 * 8, 8)}), 8, 0x4000 >> 3, 0
-    ),
 }
 
 

@@ -21,7 +21,7 @@ from affidavit.analyzers.native.loading.image import (
 
 __all__ = ["FORMATS", "load_elf"]
 
-FORMATS: Final = {"EM_X86_64": "x86-64", "EM_AARCH64": "aarch64"}
+FORMATS: Final = {"EM_X86_64": "x86-64"}
 
 _MAX_HEADERS: Final = 65_536
 _ALLOC: Final = 2
