@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -386,7 +387,8 @@ class Workspace:
         places: dict[str, dict[str, Namespace]] = {"db": {}, "tool": dict(self._tools)}
         for mounted in mounts:
             if mounted.artifact:
-                places["db"][mounted.name] = self._datasets.namespace(_place(mounted), progress)
+                made = partial(self._datasets.namespace, _place(mounted), progress)
+                places["db"][mounted.name] = self._opened.or_empty(mounted.name, made)
             else:
                 places[mounted.place][mounted.name] = self._opened.namespace(mounted)
                 pattern = f"{mounted.place}.{mounted.name}.*"

@@ -71,3 +71,24 @@ def test_the_check_names_each(folder: Path, capsys: pytest.CaptureFixture[str]) 
     code, document, _ = said(capsys, "doctor", "--store")
     assert code == 4
     assert len([it for it in document["damage"] if it["kind"] == "event"]) == 2 * len(ODD)
+
+
+def test_a_mount_whose_analyzer_is_not_here_stops_only_what_uses_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = "sha256:" + "1" * 64
+    mounted: dict[str, Any] = {
+        "name": "app", "kind": "martian", "uri": digest, "path": None, "artifact": digest, "format": "rover",
+        "signature": "", "limitations": [],
+    }  # fmt: skip
+    with Store.open(folder / ".affidavit") as store:
+        store.append(Event(kind="mount-added", session="good", data=mounted, at=2e9))
+    for words in (["results"], ["preamble", "show"]):
+        code, document, _ = said(capsys, *words, "--session", "good")
+        assert code == 0, document
+    code, document, err = said(capsys, "run", "a.py", "--session", "good")
+    assert (code, document["value"]) == (0, 2)
+    assert "martian, which is not installed" in err
+    (folder / "b.py").write_text("await df.db.app.files.count()\n")
+    code, document, _ = said(capsys, "run", "b.py", "--session", "good")
+    assert (code, document["status"]) == (1, "rejected")

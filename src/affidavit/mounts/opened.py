@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -117,18 +117,26 @@ class OpenMounts:
         )
 
     def namespace(self, mounted: Mounted) -> Namespace:
-        """The operations of a mount. One that cannot be opened is empty and told, and stops nothing else."""
-        try:
+        """The operations of a mount, as `or_empty`."""
+
+        def opened() -> Namespace:
             namespace = self._opened(mounted).namespace
             return (
                 observed(namespace, seen_lately(self._store.evidence)) if is_untyped(namespace) else namespace
             )
+
+        return self.or_empty(mounted.name, opened)
+
+    def or_empty(self, name: str, made: Callable[[], Namespace]) -> Namespace:
+        """What a mount offers. One that cannot be opened is empty and told, and stops nothing else."""
+        try:
+            return made()
         except AffidavitError as error:
-            problem = f"mount {mounted.name} cannot be loaded: {error.message}"
+            problem = f"mount {name} cannot be loaded: {error.message}"
         except Exception as error:  # an adapter is foreign code
-            problem = f"mount {mounted.name} cannot be loaded: {type(error).__name__}: {error}"
-        self.tell(f"{problem}; affidavit mount remove {mounted.name} takes it away")
-        return Namespace(name=mounted.name, doc=problem)
+            problem = f"mount {name} cannot be loaded: {type(error).__name__}: {error}"
+        self.tell(f"{problem}; affidavit mount remove {name} takes it away")
+        return Namespace(name=name, doc=problem)
 
     async def snapshot(self, mounted: Mounted) -> Snapshot:
         """Ask which state of a mount's source answers now. Raises `AffidavitError` when that cannot be told."""
