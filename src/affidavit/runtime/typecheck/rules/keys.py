@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from affidavit.runtime.typecheck.flow import Analysis
-from affidavit.runtime.typecheck.flow.shapes import PLAIN, UNKNOWN, Getter, HostObject, Record, Values
+from affidavit.runtime.typecheck.flow.shapes import (
+    PLAIN,
+    UNKNOWN,
+    Getter,
+    HostObject,
+    Late,
+    Record,
+    Shape,
+    Values,
+)
 from affidavit.runtime.typecheck.rules import suggest, tested
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.verdict import Diagnostic
@@ -108,6 +117,9 @@ def _getter(case: Case, analysis: Analysis, getter: Getter) -> Iterator[Diagnost
 
 
 def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) -> Iterator[Diagnostic]:
+    if owners and owners <= _coroutines(analysis):
+        yield _unawaited(case, index)
+        return
     key = str(index.value)
     rows = [owner for owner in owners if isinstance(owner, Record)]
     pages = [owner for owner in owners if isinstance(owner, HostObject)]
@@ -130,6 +142,25 @@ def _key(case: Case, analysis: Analysis, owners: Values, index: ast.Constant) ->
     message = f"no key {key!r} in {' or '.join(names)}; it has: {suggest.listing(dict.fromkeys(keys))}"
     rule = _KEY if rows else "invalid-argument-type"
     yield case.found(index, rule, message, near, raises=_MISSING)
+
+
+def _coroutines(analysis: Analysis) -> frozenset[Shape]:
+    """What calling an `async def` of the script gives, where no decorator makes something else of it."""
+    return frozenset(
+        one.made
+        for node, one in analysis.functions.items()
+        if isinstance(node, ast.AsyncFunctionDef) and not node.decorator_list and isinstance(one.made, Late)
+    )
+
+
+def _unawaited(case: Case, index: ast.Constant) -> Diagnostic:
+    around = case.script.parent(index)
+    owner = around.value if isinstance(around, ast.Subscript) else index
+    short = case.source_of(owner, 100)
+    message = "this was not awaited: what an `async def` gives has no keys before"
+    return case.found(
+        owner, "not-awaited", message, f"await {short}" if short else "await", raises=("TypeError",)
+    )
 
 
 def is_another_kind(case: Case, key: str) -> bool:

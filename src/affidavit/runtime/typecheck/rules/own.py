@@ -55,6 +55,7 @@ def _node(case: Case, node: ast.AST) -> Iterator[Diagnostic]:
             yield from without_loop(case, node)
             yield from bounds.exceeded(case, node)
             yield from _selectors(case, node)
+            yield from _lone_citation(case, node)
             yield from _streams_in_call(case, node)
         case ast.For(iter=iterated) | ast.comprehension(iter=iterated, is_async=0):
             yield from _stream(case, iterated)
@@ -153,6 +154,19 @@ def _selectors(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
         display = _display(case, one)
         if display is not None:
             yield from _fields(case, fields, display)
+
+
+def _lone_citation(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """`df.answer(evidence=page.evidence_id)`: a text passes for a sequence of texts, but is no list of citations."""
+    target = case.resolver.resolve(node.func)
+    if not isinstance(target, Callable) or target.path != "df.answer":
+        return
+    for keyword in node.keywords:
+        value = case.resolver.resolve(keyword.value) if keyword.arg == "evidence" else None
+        if isinstance(value, Value) and _head(value) == "str" and case.is_steady(keyword.value):
+            source = case.source_of(keyword.value, 100)
+            message = "`evidence` takes a list of citations, not one text"
+            yield case.found(keyword.value, "invalid-argument-type", message, f"[{source}]", raises=_REFUSED)
 
 
 def _selector(case: Case, definition: Method) -> str:
