@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from affidavit.runtime.typecheck import Checker, Verdict
+from affidavit.runtime.typecheck.rules import own
+from affidavit.runtime.typecheck.rules.case import Case
 from affidavit.runtime.typecheck.server import find_binary
+from affidavit.runtime.typecheck.verdict import Diagnostic
 from tests.runtime.typecheck import host
 
 _STUBS = "class Df:\n    def one(self) -> int: ...\ndf: Df\n"
@@ -98,6 +101,22 @@ def test_a_broken_type_checker_means_unchecked(folder: Path, body: str, reason: 
     verdict = asyncio.run(run())
     assert verdict.status == "unchecked"
     assert reason in verdict.reason
+
+
+def test_a_rule_that_breaks_means_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(case: Case) -> list[Diagnostic]:
+        raise ZeroDivisionError("a fault of a rule")
+
+    monkeypatch.setattr(own, "examine", broken)
+
+    async def work(checker: Checker) -> None:
+        verdict = await checker.check(_GOOD, stubs=_STUBS)
+        assert verdict.status == "unchecked"
+        assert "a fault of a rule" in verdict.reason
+        monkeypatch.undo()
+        assert (await checker.check(_GOOD, stubs=_STUBS)).status == "clean"
+
+    _with_checker(work)
 
 
 def test_a_type_checker_that_does_not_start_means_unchecked(folder: Path) -> None:

@@ -132,7 +132,10 @@ class Checker:
         if known is not None:
             self._verdicts.move_to_end(key)
             return known[0]
-        verdict = await self._check(source, stubs, inputs_stub, around)
+        try:
+            verdict = await self._check(source, stubs, inputs_stub, around)
+        except Exception as error:  # a fault of a rule is ours: no script must pay for it
+            return Verdict(status="unchecked", reason=f"the check failed: {type(error).__name__}: {error}")
         if verdict.status != "unchecked" and not verdict.reason:
             self._verdicts[key] = verdict, around.schemas  # kept, so that nothing else gets their id
             if len(self._verdicts) > self._remembered:
