@@ -306,7 +306,10 @@ async def test_what_may_have_had_an_effect_is_said(tmp_path: Path) -> None:
             "effect": "write",
         }  # fmt: skip
         events: list[tuple[str, dict[str, Any]]] = [
-            ("run-requested", {"number": 1, "source": "", "script": f"sha256:{0:064}", "inputs": {}, "engine": "auto"}),
+            (
+                "run-requested",
+                {"number": 1, "source": "", "script": f"sha256:{0:064}", "inputs": {}, "engine": "auto"},
+            ),
             ("run-started", {"engine": "cpython", "reason": "", "clock": 0.0, "seed": 1}),
             ("call-started", started),
         ]
