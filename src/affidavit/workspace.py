@@ -168,7 +168,7 @@ class Workspace:
     def _analyse(self, asked: Asked, progress: Progress, session: str, *, project: bool) -> Mounted:
         if asked.options:
             raise UsageError("mount-invalid", f"{asked.uri} is a file, and analyses take no options")
-        path = (asked.folder / Path(asked.uri).expanduser()).absolute()
+        path = asked.path
         known = [_place(mounted) for mounted in self.mounts(session) if mounted.artifact]
         analysed = self._datasets.analyse(path, known=known, progress=progress)
         mounted = Mounted(

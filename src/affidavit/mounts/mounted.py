@@ -117,10 +117,16 @@ class Asked:
     folder: Path
     options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
+    @property
+    def path(self) -> Path:
+        """Where a file or folder is: absolute and without `..`, with links kept that no `..` needs followed."""
+        path = (self.folder / Path(self.uri).expanduser()).absolute()
+        return path.parent.resolve() / path.name if ".." in path.parent.parts else path
+
     def is_of(self, mounted: Mounted) -> bool:
         """Whether a mount in force is what is asked for."""
         if mounted.artifact:
-            return mounted.path == str((self.folder / Path(self.uri).expanduser()).absolute())
+            return mounted.path == str(self.path)
         return (self.uri, str(self.folder), dict(self.options)) == (
             mounted.uri, mounted.folder, dict(mounted.options)
         )  # fmt: skip

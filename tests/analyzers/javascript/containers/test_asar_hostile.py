@@ -206,8 +206,9 @@ def test_header_bombs_are_refused_before_they_are_parsed(
 def test_more_entries_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(asar_header, "MAX_ENTRIES", 3)
     archive = asar({"files": {name: packed(0, 0) for name in "abcd"}})
-    with pytest.raises(VerificationError, match="more than 3 entries"):
+    with pytest.raises(VerificationError, match="more than 3 entries") as caught:
         listing(tmp_path, archive)
+    assert "bound" in caught.value.hint
 
 
 def test_entries_that_share_bytes_too_often_are_refused(tmp_path: Path) -> None:

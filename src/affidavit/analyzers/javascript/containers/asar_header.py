@@ -18,6 +18,7 @@ from affidavit.analyzers.javascript.containers.entry import (
     Entry,
     EntryError,
     Integrity,
+    beyond,
     damaged,
     limitation,
     unsafe_link,
@@ -84,7 +85,7 @@ def parse_prefix(prefix: bytes, file_size: int) -> tuple[int, int]:
     if inner > outer - 4 or length > inner - 4 or inner < 4:
         raise damaged("the archive", 8, f"header lengths {outer:,}, {inner:,} and {length:,} do not nest")
     if length > _MAX_JSON:
-        raise damaged("the archive", 12, f"a header of {length:,} bytes, above the bound of {_MAX_JSON:,}")
+        raise beyond("the archive", 12, f"a header of {length:,} bytes, above the bound of {_MAX_JSON:,}")
     return length, 8 + outer
 
 
@@ -108,7 +109,7 @@ def _parse_json(raw: bytes) -> Any:
         or raw.count(b"[") > 3 * MAX_ENTRIES
         or raw.count(b",") > 20 * MAX_ENTRIES
     ):
-        raise damaged("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
+        raise beyond("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
     try:
         # Names that are no UTF-8 become lone surrogates and are refused one by one.
         text = raw.decode("utf-8", "surrogateescape")
@@ -164,10 +165,12 @@ class _Reader:
                     if inner is not None:
                         pending.append((path, inner, depth + 1))
         if len(self._entries) > MAX_ENTRIES:
-            raise damaged("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
+            raise beyond("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
         listed = sum(entry.size for entry in self._entries if entry.path in self._offsets)
         if listed > _OVERLAP * self._data_size + _OVERLAP_FREE:
-            raise damaged("the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}")
+            raise beyond(
+                "the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}"
+            )
         return Header(
             entries=tuple(sorted(self._entries, key=lambda entry: entry.path)),
             offsets=self._offsets,

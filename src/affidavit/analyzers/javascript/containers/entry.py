@@ -21,6 +21,7 @@ __all__ = [
     "EntryError",
     "EntryKind",
     "Integrity",
+    "beyond",
     "damaged",
     "limitation",
     "printable",
@@ -162,6 +163,16 @@ def printable(place: str) -> str:
 def limitation(code: str, place: str, message: str) -> Limitation:
     """A limitation whose place is printable."""
     return Limitation(code=code, place=printable(place), message=message)
+
+
+def beyond(what: str, offset: int, message: str) -> VerificationError:
+    """The error of a container that is above a bound, naming the byte offset where that shows."""
+    return VerificationError(
+        "artifact-damaged",
+        f"{what} is not read beyond offset {offset}: {message}",
+        hint="that is a bound on what is read at once; unpack it elsewhere and mount a part of it",
+        details={"offset": offset},
+    )
 
 
 def damaged(what: str, offset: int, message: str) -> VerificationError:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, TypeAlias
 
-from affidavit.analyzers.javascript.containers.entry import MAX_ENTRIES, damaged
+from affidavit.analyzers.javascript.containers.entry import MAX_ENTRIES, beyond, damaged
 from affidavit.errors import VerificationError
 
 __all__ = ["Member", "MemberKind", "TarStream", "looks_like_tar"]
@@ -85,7 +85,7 @@ class _Gunzip:
             if data:
                 self.position += len(data)
                 if self.position > _MAX_TOTAL:
-                    raise damaged("the tarball", self._read, f"it unpacks to more than {_MAX_TOTAL:,} bytes")
+                    raise beyond("the tarball", self._read, f"it unpacks to more than {_MAX_TOTAL:,} bytes")
                 return data
 
     def _next_stream(self) -> bool:
@@ -113,7 +113,7 @@ class TarStream:
         while (header := self._header()) is not None:
             count += 1
             if count > MAX_ENTRIES:
-                raise damaged("the tarball", self._stream.position, f"more than {MAX_ENTRIES:,} members")
+                raise beyond("the tarball", self._stream.position, f"more than {MAX_ENTRIES:,} members")
             kind = header[156:157]
             offset = self._stream.position - BLOCK
             size = _number(header[124:136], offset)
@@ -161,7 +161,7 @@ class TarStream:
 
     def _meta(self, size: int, offset: int) -> bytes:
         if size > _MAX_META:
-            raise damaged("the tarball", offset, f"an extended header of {size:,} bytes")
+            raise beyond("the tarball", offset, f"an extended header of {size:,} bytes")
         body = self._stream.take(size)
         if len(body) < size:
             raise damaged("the tarball", offset, "it ends inside an extended header")
