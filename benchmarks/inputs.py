@@ -7,6 +7,7 @@ import random
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,14 +59,67 @@ def node_modules() -> Path | None:
     return folder
 
 
-def large_asar(path: Path, *, total: int = 80 << 20, largest: int = 4 << 20) -> Path:
-    """Write an archive of `total` bytes: four fifths generated JavaScript, the rest noise."""
+LARGEST = 4 << 20
+"""Bytes of the largest script of a large archive."""
+_WIDE = 5 << 18
+_DENSE = 20 << 20
+_SUM = 80 << 20
+
+
+def large_asars() -> dict[str, Callable[[Path], Path]]:
+    """Ways to write an archive of 80 MB whose largest script has 4 MB, by what its scripts are.
+
+    Where that is something else than minified code, 20 MB are so: two of the largest and some of 1.25 MB that are read
+    at once. The others are minified code and noise.
+    """
+    made: dict[str, Callable[[Path], Path]] = {"minified code": lambda path: _archive(path, [])}
+    for name, (suffix, unit) in _DENSE_SCRIPTS.items():
+        made[name] = lambda path, suffix=suffix, unit=unit: _archive(path, _dense(suffix, unit))
+    return made | {
+        "arrays in arrays": lambda path: _archive(
+            path, [("deep.js", b"[" * (LARGEST // 2) + b"]" * (LARGEST // 2))]
+        ),
+        "100,000 files": lambda path: _archive(path, _many(100_000), filled=False),
+    }
+
+
+_DENSE_SCRIPTS = {
+    "calls": (".js", b"a(b,c);"),
+    "names": (".js", b"a;"),
+    "empty statements": (".js", b";"),
+    "calls in TypeScript": (".ts", b"a(b,c);"),
+    "numbers": (".js", b"[1,1,1,1,1,1,1,1,1,1];"),
+    "references": (".js", b'require("a");'),
+    "exports": (".js", b"exports.a=1;"),
+}
+
+
+def _dense(suffix: str, unit: bytes) -> list[tuple[str, bytes]]:
+    sizes = [LARGEST, LARGEST]
+    sizes += [_WIDE] * ((_DENSE - sum(sizes)) // _WIDE)
+    return [(f"dense{number}{suffix}", unit * (size // len(unit))) for number, size in enumerate(sizes)]
+
+
+def _many(count: int) -> list[tuple[str, bytes]]:
+    size = _SUM * 4 // 5 // count
+    return [
+        (
+            f"small{number}.js",
+            f'require("./small{number * 7 % count}");exports.a=1;'.encode().ljust(size, b";"),
+        )
+        for number in range(count)
+    ]
+
+
+def _archive(path: Path, bodies: list[tuple[str, bytes]], *, filled: bool = True) -> Path:
+    """Write an archive of these files and of minified code up to four fifths of 80 MB; the rest is noise."""
     chance = random.Random(7)
-    sizes = [largest, largest]
-    while sum(sizes) < total * 4 // 5:
+    held = sum(len(body) for _, body in bodies)
+    sizes = [LARGEST, LARGEST] if filled else []
+    while held + sum(sizes) < _SUM * 4 // 5:
         sizes.append(int(chance.choice((4, 16, 64, 256, 1024)) * 1024 * chance.uniform(0.5, 1.5)))
-    bodies = [(f"module{number}.js", _script(chance, size)) for number, size in enumerate(sizes)]
-    noise = total - sum(len(body) for _, body in bodies)
+    bodies = bodies + [(f"module{number}.js", _script(chance, size)) for number, size in enumerate(sizes)]
+    noise = _SUM - sum(len(body) for _, body in bodies)
     bodies += [(f"asset{number}.bin", chance.randbytes(noise // 8)) for number in range(8)]
     files: dict[str, dict[str, object]] = {}
     offset = 0

@@ -29,14 +29,15 @@ async def timed(session: Session, path: str, **arguments: Any) -> tuple[float, b
     return seconds, result.json
 
 
-async def measure(root: str, collection: str, limit: int) -> dict[str, Any]:
+async def measure(root: str, collection: str, where: dict[str, Any] | None, limit: int) -> dict[str, Any]:
     at = f"db.app.{collection}"
+    asked = {} if where is None else {"where": where}
     async with Workspace.open(root) as workspace:
         session = await workspace.session()
-        first, page = await timed(session, f"{at}.page", limit=limit)
-        again, same = await timed(session, f"{at}.page", limit=limit)
+        first, page = await timed(session, f"{at}.page", limit=limit, **asked)
+        again, same = await timed(session, f"{at}.page", limit=limit, **asked)
         assert page == same
-        following, _ = await timed(session, f"{at}.page", limit=limit, offset=limit)
+        following, _ = await timed(session, f"{at}.page", limit=limit, offset=limit, **asked)
         ids = [row[IDS[collection]] for row in json.loads(page)["rows"]]
         gets = [await timed(session, f"{at}.get", id=one) for one in ids]
         recorded = [it for it in workspace.store.events.of_session(session.id) if it.kind == "call-recorded"]
@@ -60,6 +61,6 @@ async def measure(root: str, collection: str, limit: int) -> dict[str, Any]:
 
 for line in sys.stdin:
     request = json.loads(line)
-    answer = asyncio.run(measure(sys.argv[1], request["collection"], request["limit"]))
+    answer = asyncio.run(measure(sys.argv[1], request["collection"], request["where"], request["limit"]))
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
