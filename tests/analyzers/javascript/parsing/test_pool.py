@@ -292,3 +292,43 @@ def test_parsers_die_with_their_parent(running: tuple[subprocess.Popen[bytes], s
     program.send_signal(signal.SIGKILL)
     program.wait()
     assert ended(parsing)
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So little memory for a syntax tree that 600 KB of dense source are too much."""
+    monkeypatch.setattr(pool, "_SHARE", 40 << 20)
+    monkeypatch.setattr(pool, "_ROOM", 80 << 20)
+    monkeypatch.setattr(pool, "_USUAL", 20)
+
+
+@LINUX
+@pytest.mark.usefixtures("little_memory")
+def test_a_file_whose_tree_is_too_large_is_read_in_the_way_that_takes_less() -> None:
+    dense = b"require('first');" + b"a(b,c);" * 90_000 + b"require('last');"
+    jobs = [job(0, b"require('other')"), job(1, dense), job(2, dense, language="typescript")]
+    outcomes = {outcome.index: outcome for outcome in parse_all(jobs, processes=2)}
+    assert specifiers(outcomes[0]) == ["other"]
+    assert all(specifiers(outcomes[n]) == ["first", "last"] for n in (1, 2))
+
+
+@LINUX
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("source", [b"[" * 300_000 + b"]" * 300_000, b"a(b,c);" * 90_000 + b"= = 1"])
+def test_a_file_that_cannot_be_read_in_less_memory_is_given_up_and_says_so(source: bytes) -> None:
+    outcomes = {
+        outcome.index: outcome for outcome in parse_all([job(0, source), job(1, b"require('other')")])
+    }
+    assert outcomes[0].state == "failed"
+    assert "memory" in outcomes[0].reason
+    assert specifiers(outcomes[1]) == ["other"]
+
+
+@LINUX
+@pytest.mark.usefixtures("little_memory")
+def test_very_many_references_are_bounded_as_well() -> None:
+    outcomes = {
+        outcome.index: outcome for outcome in parse_all([job(0, b"require('a');" * 60_000), job(1, b"1")])
+    }
+    assert (outcomes[0].state, outcomes[1].state) == ("failed", "facts")
+    assert "memory" in outcomes[0].reason
