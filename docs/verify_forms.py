@@ -8,7 +8,6 @@ import binascii
 import hashlib
 import json
 import re
-import sys
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,7 +16,6 @@ from uuid import UUID
 SAFE = 2**53 - 1
 LEVELS = 204
 DIGITS = 78914  # of an integer of 2**18 bits
-sys.set_int_max_str_digits(2 * DIGITS)
 
 
 class WrongError(Exception):
@@ -131,8 +129,9 @@ def spelt(tag, text):
             re.fullmatch("-?[0-9]+", text) and len(text) <= DIGITS + 1,
             "no integer, or one of too many digits",
         )
-        need(SAFE < abs(int(text)) < 2**2**18, "an integer that needs no tag, or of too many bits")
-        return str(int(text))
+        size = Decimal(text).copy_abs()  # as exact as an int, and without its bound on digits
+        need(SAFE < size < Decimal(2**2**18), "an integer that needs no tag, or of too many bits")
+        return re.sub("^(-?)0+", r"\1", text)
     if tag == "$float":
         value = float(text)
         need(value - value != 0 or value.is_integer(), "a float that needs no tag")

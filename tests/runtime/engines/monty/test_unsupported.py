@@ -35,6 +35,8 @@ _REFUSED: list[tuple[str, str]] = [
     ("builtin", "eval('1')"),
     ("builtin", "x = type\nx(1)"),
     ("attribute", "(5).bit_length()"),
+    ("attribute", "page = await df.db.app.modules.page()\npage.labels = ['a']"),
+    ("attribute", "class A:\n    pass\npage = await df.db.app.modules.page()\npage.labels = ['a']"),
     ("method of a type", "sorted(['b'], key=str.lower)"),
     ("method as a value", "found = []\nadd = found.append"),
     ("method as a value", "votes = {}\nmax(votes, key=votes.get)"),

@@ -40,6 +40,7 @@ class Context:
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.sets = Sets(self.nodes, dict(_functions(self.nodes)))
         self.caught = {node.name for node in self.nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        self.awaited = set(_awaited(self.nodes))
         self.stored = {
             node.attr
             for node in self.nodes
@@ -77,6 +78,20 @@ class Context:
             construct=construct,
             message=message,
         )
+
+
+def _awaited(nodes: list[ast.AST]) -> Iterator[str]:
+    """Names that are bound to what a call of `df` returned, or to a page of it."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=targets, value=ast.Await()):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.NamedExpr(target=ast.Name(id=name), value=ast.Await()):
+                yield name
+            case ast.AsyncFor(target=ast.Name(id=name)):
+                yield name
+            case _:
+                pass
 
 
 def _class_names(node: ast.ClassDef) -> Iterator[str]:

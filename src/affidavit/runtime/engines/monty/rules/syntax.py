@@ -33,12 +33,23 @@ def check(context: Context, node: ast.AST) -> Iterator[Unsupported]:
         yield from _async_for(context, node)
     elif isinstance(node, ast.comprehension) and node.is_async:
         yield context.find(node.iter, "async comprehension", "asynchronous comprehensions cannot be run here")
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        yield from _stored(context, node)
     elif isinstance(node, ast.Call):
         yield from _keywords(context, node)
     elif isinstance(node, ast.Constant):
         yield from _constant(context, node)
     elif isinstance(node, ast.Dict):
         yield from _dict(context, node)
+
+
+def _stored(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
+    """Only what a class of the script made has attributes to set; a page or record has keys alone."""
+    made = any(isinstance(other, ast.ClassDef) for other in context.nodes)
+    if not made or (isinstance(node.value, ast.Name) and node.value.id in context.awaited):
+        yield context.find(
+            node, "attribute", "only objects of the script's own classes can have attributes set"
+        )
 
 
 def _class(context: Context, node: ast.ClassDef) -> Iterator[Unsupported]:
