@@ -31,6 +31,8 @@ from affidavit.evidence.record import Coverage, Limitation
 from affidavit.extensions import Analysis, Artifact, Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from affidavit.analyzers.javascript.languages import LanguageName
     from affidavit.facts.collection import CollectionSpec
     from affidavit.facts.factfile import FactFileWriter
@@ -136,8 +138,8 @@ class _Source:
     settled: bool = False
     is_read: bool = False
     report: FileReport | None = None
-    waiting: tuple[int, int] | None = None
-    problems: list[Problem] = field(default_factory=list[Problem])
+    waiting: int | None = None
+    problems: Sequence[Problem] = ()
     fault: Limitation | None = None
 
 
@@ -188,12 +190,16 @@ class _Run:
         from affidavit.analyzers.javascript.languages import LANGUAGES
 
         sources = list(self.sources.values())
+
+        def load(index: int) -> bytes | None:
+            return self._load(sources[index])
+
         jobs = [
             Job(
                 index=index,
                 language=LANGUAGES.index(source.language),
                 size=source.entry.size,
-                load=lambda source=source: self._load(source),
+                load=load,
             )
             for index, source in enumerate(sources)
         ]
@@ -216,7 +222,7 @@ class _Run:
         while written < len(sources) and sources[written].settled:
             source = sources[written]
             if source.waiting is not None:
-                source.report = decode(self.spool.read(*source.waiting))
+                source.report = decode(self.spool.read(source.waiting))
             if source.report is not None:
                 self.dataset.add_references(source.entry.path, source.report)
             source.report = source.waiting = None

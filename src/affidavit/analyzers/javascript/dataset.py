@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import marshal
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import orjson
 
@@ -54,12 +54,15 @@ SourceState = str
 """How completely a file was read: `complete`, `partial` or `unknown`."""
 
 
+_Triple: TypeAlias = tuple[str, str, str]
+
+
 @dataclass(slots=True)
 class _Module:
     """A module or an export while its references are counted.
 
-    Of each site the place in the spool is kept: an application may have millions. `statements` are those of the file
-    that is being read; `ranges` counts those of the files before it.
+    There may be hundreds of thousands, and millions of references to them: of each reference only its place in the
+    spool is kept.
     """
 
     node_id: str
@@ -69,26 +72,10 @@ class _Module:
     key: str
     export: str | None = None
     sites: int = 0
-    places: array[int] = field(default_factory=lambda: array("Q"))
+    places: array[int] | None = None
     ranges: int = 0
     bindings: int = 0
-    basis: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
-    reader: str = ""
-    statements: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-
-    def count(self, site: SiteDict, basis: BasisDict, spool: Spool) -> None:
-        if self.reader != site["path"]:
-            self.reader = site["path"]
-            self.statements = set()
-        statement = (site["statement"]["start"], site["statement"]["end"])
-        if statement not in self.statements:
-            self.statements.add(statement)
-            self.ranges += 1
-        if self.sites < MAX_LISTED:
-            self.places.extend(spool.keep(marshal.dumps(cast(Any, site))))
-        self.sites += 1
-        self.bindings += len(site["bindings"])
-        self.basis.add((basis["authority"], basis["state"], basis["confidence"]))
+    basis: tuple[_Triple, ...] = ()
 
 
 class Dataset:
@@ -109,31 +96,36 @@ class Dataset:
         self._resolver = resolver
         self._facts = facts
         self._spool = spool
+        # What each file is and how far it was read; only those that are referred to are modules yet.
+        self._files: dict[str, tuple[FileKind, SourceState]] = {}
         self._present: dict[str, _Module] = {}
+        # Of the file that is being read: the statements that refer to each module.
+        self._statements: dict[str, set[tuple[int, int]]] = {}
+        self._bases: dict[tuple[_Triple, ...], tuple[_Triple, ...]] = {}
         # By file: where the exports wait in the spool, and what is asked for by name.
-        self._exports: dict[str, tuple[SourceState, tuple[int, int]]] = {}
+        self._exports: dict[str, int] = {}
         self._asked: dict[str, dict[str, _Module]] = {}
         self.references = 0
         self.modules = 0
 
     def expect(self, path: str, kind: FileKind) -> None:
         """Make a file known, so that references can lead to it. All files come before all references."""
-        self._present[path] = self._make(path, cast(ModuleKind, kind), "present", path)
+        self._files[path] = (kind, "unknown")
 
     def add_file(self, row: FilesItem, state: SourceState) -> None:
         """Write one row of `files`, once how far it could be read is known."""
         item = cast(dict[str, Any], row)
         projection = {name: value for name, value in item.items() if name != "problems"}
         self._facts.add("files", projection, item if row["problems"] else None)
-        module = self._present.get(row["path"])
-        if module is not None:
-            module.basis.add(("artifact-bytes", state, "observed"))
+        if row["path"] in self._files:
+            self._files[row["path"]] = (self._files[row["path"]][0], state)
 
     def add_references(self, path: str, report: FileReport) -> None:
         """Resolve the sites of one file and write its rows of `references`. Files are to come in order of path."""
         state = "partial" if report.problems else "complete"
         seen: dict[tuple[str, int, int], int] = {}
         lacking: dict[str, _Module] = {}
+        self._statements.clear()
         for site in report.sites:
             resolution = self._resolve(path, site)
             place = (site.kind, site.start, site.end)
@@ -160,44 +152,67 @@ class Dataset:
         for key in sorted(lacking):
             self._write(lacking[key])
         if report.packed_exports:
-            self._exports[path] = (state, self._spool.keep(report.packed_exports))
+            self._exports[path] = self._spool.keep(report.packed_exports)
 
     def finish(self) -> None:
         """Write the rows of the files and of their exports in `modules`."""
-        for path in sorted(self._present):
-            present = self._present.pop(path)
+        for path in sorted(self._files):
+            _, state = self._files[path]
+            present = self._file_module(path)
+            self._rest(present, ("artifact-bytes", state, "observed"))
+            del self._present[path]
             # An asset is a module only where something refers to it.
             if present.kind != "asset" or present.sites:
                 self._write(present)
             if path in self._exports:
-                self._write_exports(present)
+                self._write_exports(present, state)
 
     def _count(self, module: _Module, site: Site, reference: SiteDict, basis: BasisDict) -> None:
-        module.count(reference, basis, self._spool)
+        triple = (basis["authority"], basis["state"], basis["confidence"])
+        self._count_one(module, reference, triple)
         if module.status == "present" and site.names:
             asked = self._asked.setdefault(module.path, {})
             for name, bindings in site.names:
                 export = asked.get(name)
                 if export is None:
                     export = asked[name] = self._export(module, name)
-                export.count({**reference, "bindings": bindings}, basis, self._spool)
+                self._count_one(export, {**reference, "bindings": bindings}, triple)
+
+    def _count_one(self, module: _Module, site: SiteDict, basis: _Triple) -> None:
+        statement = (site["statement"]["start"], site["statement"]["end"])
+        statements = self._statements.setdefault(module.node_id, set())
+        if statement not in statements:
+            statements.add(statement)
+            module.ranges += 1
+        if module.sites < MAX_LISTED:
+            module.places = array("Q") if module.places is None else module.places
+            module.places.append(self._spool.keep(marshal.dumps(cast(Any, site))))
+        module.sites += 1
+        module.bindings += len(site["bindings"])
+        self._rest(module, basis)
+
+    def _rest(self, module: _Module, basis: _Triple) -> None:
+        """Note what a module rests on; modules that rest on the same share one tuple."""
+        if basis not in module.basis:
+            together = tuple(sorted((*module.basis, basis)))
+            module.basis = self._bases.setdefault(together, together)
 
     def _export(self, module: _Module, name: str) -> _Module:
         node_id = self._id("m", module.path, "module-export", name.encode("utf-8", "surrogatepass").hex())
         name = shorten(name) if len(name) > _LONGEST_SPECIFIER else name
         return _Module(node_id, module.path, module.kind, module.status, f"{module.path}:{name}", name)
 
-    def _write_exports(self, module: _Module) -> None:
-        state, place = self._exports.pop(module.path)
+    def _write_exports(self, module: _Module, state: SourceState) -> None:
+        place = self._exports.pop(module.path)
         places: dict[str, list[Exported]] = {}
-        for one in unpack_exports(self._spool.read(*place)):
+        for one in unpack_exports(self._spool.read(place)):
             places.setdefault(one.name, []).append(one)
         asked = self._asked.pop(module.path, {})
         for name in sorted(places):
             export = asked.get(name) or self._export(module, name)
             for one in places[name]:
                 confidence = "derived" if one.form in _COMMONJS else "observed"
-                export.basis.add(("static-analysis", state, confidence))
+                self._rest(export, ("static-analysis", state, confidence))
             self._write(export, [_export_place(one) for one in places[name]])
 
     def _resolve(self, path: str, site: Site) -> Resolution:
@@ -214,7 +229,7 @@ class Dataset:
         self, path: str, site: Site, resolution: Resolution, lacking: dict[str, _Module]
     ) -> _Module | None:
         if resolution.target is not None:
-            return self._present[resolution.target]
+            return self._file_module(resolution.target)
         if resolution.key is None:
             return None
         module = lacking.get(resolution.key)
@@ -240,15 +255,19 @@ class Dataset:
             "sites": module.sites,
             "ranges": module.ranges,
             "bindings": module.bindings,
-            "basis": [
-                cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in sorted(module.basis)
-            ],
+            "basis": [cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in module.basis],
         }
-        places = zip(module.places[::2], module.places[1::2], strict=True)
-        references = [marshal.loads(self._spool.read(*place)) for place in places]  # noqa: S302 - our own bytes
+        references = [marshal.loads(self._spool.read(place)) for place in module.places or ()]  # noqa: S302 - our own
         item: ModulesItem = {**row, "references": references, "exports": exports or []}
         self._facts.add("modules", cast(dict[str, Any], row), cast(dict[str, Any], item))
         self.modules += 1
+
+    def _file_module(self, path: str) -> _Module:
+        module = self._present.get(path)
+        if module is None:
+            kind = cast(ModuleKind, self._files[path][0])
+            module = self._present[path] = self._make(path, kind, "present", path)
+        return module
 
     def _make(self, path: str, kind: ModuleKind, status: ModuleStatus, key: str) -> _Module:
         return _Module(self._id("m", path, status, key), path, kind, status, key)

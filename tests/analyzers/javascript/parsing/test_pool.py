@@ -26,7 +26,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks a
 
 def job(index: int, source: bytes | None, *, size: int | None = None, language: str = "javascript") -> Job:
     stated = len(source or b"") if size is None else size
-    return Job(index=index, language=LANGUAGES.index(language), size=stated, load=lambda: source)  # type: ignore[arg-type]
+    return Job(index=index, language=LANGUAGES.index(language), size=stated, load=lambda _: source)  # type: ignore[arg-type]
 
 
 def specifiers(outcome: Outcome) -> list[str | None]:
@@ -224,8 +224,8 @@ import sys
 from affidavit.analyzers.javascript.parsing.pool import Job, parse_all
 from pathlib import Path
 source = Path(sys.argv[1]).read_bytes()
-jobs = [Job(index=0, language=0, size=1, load=lambda: b"1")]
-jobs += [Job(index=n, language=0, size=len(source), load=lambda: source) for n in range(1, 5)]
+jobs = [Job(index=0, language=0, size=1, load=lambda _: b"1")]
+jobs += [Job(index=n, language=0, size=len(source), load=lambda _: source) for n in range(1, 5)]
 try:
     for outcome in parse_all(jobs, processes=2):
         print("one", flush=True)

@@ -168,9 +168,7 @@ class _Reader:
             raise beyond("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
         listed = sum(entry.size for entry in self._entries if entry.path in self._offsets)
         if listed > _OVERLAP * self._data_size + _OVERLAP_FREE:
-            raise beyond(
-                "the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}"
-            )
+            raise beyond("the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}")
         return Header(
             entries=tuple(sorted(self._entries, key=lambda entry: entry.path)),
             offsets=self._offsets,

@@ -77,13 +77,13 @@ class Allowance:
 class Job:
     """One file to parse: its place in the results, its language's number, its size, and how to get its bytes.
 
-    `load` returns None when the bytes cannot be had; that file then has no outcome.
+    `load` is given the place, and returns None when the bytes cannot be had; that file then has no outcome.
     """
 
     index: int
     language: int
     size: int
-    load: Callable[[], bytes | None]
+    load: Callable[[int], bytes | None]
 
 
 State: TypeAlias = Literal["facts", "failed", "timed-out"]
@@ -248,7 +248,7 @@ class _Pool:
             return self._again.popleft() if is_free else None
         while (queue := self._queue_for(process)) is not None:
             job = queue.popleft()
-            data = job.load()
+            data = job.load(job.index)
             if data is not None:
                 return _Sent(job, data, 0)
         return None

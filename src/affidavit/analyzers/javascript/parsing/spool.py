@@ -11,6 +11,8 @@ from affidavit.errors import FailedError
 __all__ = ["Spool"]
 
 _BUFFER: Final = 1 << 20
+_LENGTH: Final = 5
+"""Bytes of the length before each byte string."""
 
 
 class Spool:
@@ -25,23 +27,28 @@ class Spool:
         self._written = 0
         self._buffer = bytearray()
 
-    def keep(self, data: bytes) -> tuple[int, int]:
+    def keep(self, data: bytes) -> int:
         """Append a byte string; its place."""
-        start = self._written + len(self._buffer)
+        place = self._written + len(self._buffer)
+        self._buffer += len(data).to_bytes(_LENGTH, "little")
         self._buffer += data
         if len(self._buffer) > _BUFFER:
             self._flush()
-        return start, len(data)
+        return place
 
-    def read(self, start: int, size: int) -> bytes:
+    def read(self, place: int) -> bytes:
         """The byte string at a place."""
+        size = int.from_bytes(self._read(place, _LENGTH), "little")
+        return self._read(place + _LENGTH, size)
+
+    def _read(self, start: int, size: int) -> bytes:
         if start >= self._written:
             return bytes(self._buffer[start - self._written : start - self._written + size])
-        if start + size > self._written:
-            self._flush()
         parts: list[bytes] = []
         while size:
             part = os.pread(self._file.fileno(), size, start)
+            if not part:
+                raise OSError("a temporary file is shorter than it was written")
             parts.append(part)
             start, size = start + len(part), size - len(part)
         return b"".join(parts)

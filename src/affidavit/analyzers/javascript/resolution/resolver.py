@@ -40,7 +40,7 @@ _TYPED_SOURCES: Final = {
 PROVIDED: Final = frozenset({"electron"})
 """Packages that the runtime provides whatever lies in `node_modules`: the npm package of this name only starts it."""
 
-_MOST_KNOWN: Final = 100_000
+_MOST_KNOWN: Final = 20_000
 """Answers that are remembered."""
 
 PackageReader: TypeAlias = Callable[[str], dict[str, Any]]
