@@ -17,7 +17,7 @@ from tests.vectors.check_vectors import CHECKS
 from tests.vectors.mutations import mutated_bundle, mutated_journal
 
 HERE = Path(__file__).parent
-EACH = 600  # of each kind; more by hand: python -m tests.vectors.test_differential 20000
+EACH = 250  # of each kind; more by hand: python -m tests.vectors.test_differential 20000
 WRONG = CHECKS["WrongError"]
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from affidavit.errors import FailedError
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.cpython.conversation import Conversation
 from affidavit.runtime.engines.cpython.pool import Pool
 from affidavit.runtime.engines.cpython.probe import findings
-from affidavit.runtime.engines.cpython.process import Zygote
+from affidavit.runtime.engines.cpython.process import Child, Zygote
 from affidavit.runtime.engines.finding import Finding
 from affidavit.runtime.program import CallHandler, Program, RunOutcome
 
 __all__ = ["CPythonEngine"]
+
+_LOOKS: Final = 50
+_LOOK_SECONDS: Final = 0.01
 
 
 class CPythonEngine:
@@ -79,8 +82,7 @@ class CPythonEngine:
                 script ran.
             Exception: what `handler` raised. A call that fails is a `CallFailed`, not an exception.
         """
-        pool = await self._ready()
-        child = await pool.take()
+        pool, child = await self._child()
         try:
             return await Conversation(child, program, handler).run()
         except asyncio.CancelledError:
@@ -89,6 +91,21 @@ class CPythonEngine:
             raise
         finally:
             pool.put_back(child)
+
+    async def _child(self) -> tuple[Pool, Child]:
+        """A child to run in. A zygote whose end nobody had noticed yet is replaced, once."""
+        pool = await self._ready()
+        try:
+            return pool, await pool.take()
+        except FailedError:
+            for _ in range(_LOOKS):
+                if pool.zygote.dead:
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+            else:
+                raise
+        pool = await self._ready()
+        return pool, await pool.take()
 
     async def close(self) -> None:
         """End the zygote, every child and every run that is under way."""
