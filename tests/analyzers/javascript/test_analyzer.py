@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typing_extensions import get_type_hints
 
+from affidavit.analyzers.javascript import dataset
 from affidavit.analyzers.javascript.analyzer import DECODERS, JavaScriptAnalyzer
 from affidavit.analyzers.javascript.rows import COLLECTIONS
 from affidavit.errors import FailedError
@@ -397,3 +398,15 @@ def test_very_many_names_take_room_in_proportion(tmp_path: Path) -> None:
     items = [item for item in found.items.values() if item.get("export")]
     assert len(items) == 2000
     assert all(len(item["references"]) == len(item["references"][0]["bindings"]) == 1 for item in items)
+
+
+def test_a_module_that_is_referred_to_very_often_lists_the_first_references_and_counts_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "MAX_LISTED", 3)
+    files = {"a.js": b"require('./c');" * 2, "b.js": b"require('./c');" * 5, "c.js": b""}
+    found = analyse(write_tree(tmp_path / "app", files), tmp_path / "work")
+    (item,) = [found.items[row["node_id"]] for row in found.modules if row["path"] == "c.js"]
+    assert (item["sites"], item["ranges"]) == (7, 7)
+    assert [site["path"] for site in item["references"]] == ["a.js", "a.js", "b.js"]
+    assert len(found.references) == 7
