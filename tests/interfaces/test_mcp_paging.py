@@ -8,25 +8,7 @@ from hypothesis import strategies as st
 
 from affidavit.interfaces.mcp.paging import page
 from affidavit.runtime.rendering.preview import PREVIEW_BYTES, preview, size_of
-
-
-def _repeated(text: str, times: int) -> str:
-    return text * times
-
-
-TEXTS: st.SearchStrategy[str] = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-LONG: st.SearchStrategy[str] = st.builds(_repeated, TEXTS, st.integers(1, 300))
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    SCALARS | LONG,
-    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(TEXTS | LONG, inner, max_size=12),
-    max_leaves=60,
-)
+from tests.runtime.rendering.strategies import VALUES
 
 
 @given(VALUES, st.integers(30, 3000), st.integers(0, 7))

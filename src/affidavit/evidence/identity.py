@@ -234,7 +234,7 @@ def _shape(record: Record, outcome: JsonValue) -> dict[str, JsonValue]:
     shape: dict[str, JsonValue] = {
         "authority": record.authority,
         "confidence": record.confidence,
-        "coverage": _coverage(record.coverage),
+        "coverage": record.coverage and record.coverage.as_json(),
         "kind": record.kind,
         "limitations": _limitations(record.limitations),
         "operation": record.operation,
@@ -247,19 +247,6 @@ def _shape(record: Record, outcome: JsonValue) -> dict[str, JsonValue]:
     if record.kind == "derivation":
         shape["script"] = record.script
     return shape
-
-
-def _coverage(coverage: Coverage | None) -> JsonValue:
-    if coverage is None:
-        return None
-    return {
-        "state": coverage.state,
-        "selection": coverage.selection,
-        "examined": coverage.examined,
-        "omitted": coverage.omitted,
-        "unknown": coverage.unknown,
-        "bounds": dict(coverage.bounds),
-    }
 
 
 def _limitations(limitations: tuple[Limitation, ...]) -> list[JsonValue]:

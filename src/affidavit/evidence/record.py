@@ -83,6 +83,17 @@ class Coverage:
     unknown: int = 0
     bounds: Mapping[str, int] = field(default_factory=dict[str, int])
 
+    def as_json(self) -> dict[str, JsonValue]:
+        """The coverage as records hold it and replies show it."""
+        return {
+            "state": self.state,
+            "selection": self.selection,
+            "examined": self.examined,
+            "omitted": self.omitted,
+            "unknown": self.unknown,
+            "bounds": dict(self.bounds),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobRef:

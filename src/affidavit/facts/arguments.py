@@ -5,7 +5,7 @@ from __future__ import annotations
 from affidavit.errors import UsageError
 from affidavit.facts.cursor import read_cursor
 
-__all__ = ["page_start", "text", "whole"]
+__all__ = ["not_both", "page_start", "text", "whole"]
 
 
 def whole(name: str, value: object, low: int, high: int | None) -> int:
@@ -41,6 +41,21 @@ def text(place: str, value: object) -> str:
     )
 
 
+def not_both(cursor: str | None, offset: int | None) -> None:
+    """See that a page's start is said in one way at most.
+
+    Raises:
+        UsageError: `limit-invalid`.
+    """
+    if cursor is not None and offset is not None:
+        raise UsageError(
+            "limit-invalid",
+            "`cursor` and `offset` are two ways to say where a page starts",
+            hint="give one of them",
+            details={"path": "$.offset"},
+        )
+
+
 def page_start(cursor: str | None, offset: int | None, bound: bytes) -> int:
     """The number of a page's first row, from the cursor or the offset.
 
@@ -52,13 +67,7 @@ def page_start(cursor: str | None, offset: int | None, bound: bytes) -> int:
     Raises:
         UsageError: `limit-invalid`, `cursor-invalid` or `cursor-mismatch`.
     """
-    if cursor is not None and offset is not None:
-        raise UsageError(
-            "limit-invalid",
-            "`cursor` and `offset` are two ways to say where a page starts",
-            hint="give one of them",
-            details={"path": "$.offset"},
-        )
+    not_both(cursor, offset)
     if cursor is None:
         return whole("offset", 0 if offset is None else offset, 0, None)
     return read_cursor(cursor, bound)

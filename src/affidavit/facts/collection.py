@@ -140,7 +140,7 @@ class Collection:
         value = {
             "rows": self._facts.decode(self._facts.rows(self.spec.name, wanted[:fitting])),
             "source": dict(self._source),
-            "source_coverage": self._source_coverage(),
+            "source_coverage": self.parent.coverage.as_json(),
             "page": {
                 "offset": start,
                 "returned": fitting,
@@ -237,7 +237,7 @@ class Collection:
             "groups": groups,
             "groups_omitted": omitted,
             "source": dict(self._source),
-            "source_coverage": self._source_coverage(),
+            "source_coverage": self.parent.coverage.as_json(),
         }
         return Answer(value=value, parameters={"where": selector.as_json(), "by": by})
 
@@ -273,17 +273,6 @@ class Collection:
                 room -= sizes[one]
         read = self._facts.items(name, list({asked[at] for at in fitting}))
         return fitting, {one: read.get(one, b"") for one in sizes}
-
-    def _source_coverage(self) -> dict[str, Any]:
-        coverage = self.parent.coverage
-        return {
-            "state": coverage.state,
-            "selection": coverage.selection,
-            "examined": coverage.examined,
-            "omitted": coverage.omitted,
-            "unknown": coverage.unknown,
-            "bounds": dict(coverage.bounds),
-        }
 
     def _limitations(self) -> JsonValue:
         shown = self.parent.limitations[:MAX_SHOWN_LIMITATIONS]

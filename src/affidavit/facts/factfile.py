@@ -69,7 +69,7 @@ def analysis_meta(
     """The meta document of an analysis, as `FactFile.summary`, `.coverage` and `.limitations` read it back."""
     return {
         "summary": dict(summary),
-        "coverage": asdict(coverage) | {"bounds": dict(coverage.bounds)},
+        "coverage": coverage.as_json(),
         "limitations": [asdict(one) for one in limitations],
     }
 

@@ -15,7 +15,6 @@ import orjson
 
 from affidavit.evidence import values
 from affidavit.evidence.canonical import canonical, freeze
-from affidavit.evidence.record import Coverage
 from affidavit.facts.arguments import page_start, whole
 from affidavit.facts.collection import DEFAULT_LIMIT, MAX_LIMIT, MAX_PAGE_BYTES, Answer, ParentRef
 from affidavit.facts.cursor import issue_cursor
@@ -370,7 +369,7 @@ class GraphQueries:
                 "artifact": self.parent.subject.digest,
                 "format": self.parent.subject.format,
             },
-            "coverage": _coverage(self.graph.coverage),
+            "coverage": self.graph.coverage.as_json(),
             "certificate": self._certificate(result.certificate),
             "missing": [{"argument": argument, "id": one} for argument, one in asked.missing],
             "page": {
@@ -429,14 +428,3 @@ def _fitting(result: _Result, wanted: Sequence[int]) -> list[Any]:
             break
         bodies.append(body)
     return [values.decode(orjson.loads(body)) for body in bodies]
-
-
-def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {
-        "state": coverage.state,
-        "selection": coverage.selection,
-        "examined": coverage.examined,
-        "omitted": coverage.omitted,
-        "unknown": coverage.unknown,
-        "bounds": dict(coverage.bounds),
-    }

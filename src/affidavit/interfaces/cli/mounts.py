@@ -102,7 +102,7 @@ def show(name: str, *, common: Common = Common()) -> int:  # noqa: B008
             if mounted.evidence_id:
                 record = workspace.store.evidence.get(mounted.evidence_id)
                 found["summary"] = workspace.store.evidence.result(record)["summary"]
-                found["coverage"] = asdict(record.coverage) if record.coverage else None
+                found["coverage"] = record.coverage and record.coverage.as_json()
             elif not mounted.artifact:
                 found["now"] = await _now(workspace, mounted)
             return mounted.as_json() | found

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from affidavit.evidence.record import Coverage, Producer, Subject
+from affidavit.evidence.record import Producer, Subject
 from affidavit.facts.arguments import text, whole
 from affidavit.facts.collection import Collection, ParentRef
 from affidavit.mounts.documents.collections import CHUNKS, FILES, ChunksRow
@@ -158,7 +158,7 @@ def _handler(ask: _Ask, opened: Opened) -> Handler:
                 "matched": matched,
                 "terms": terms,
                 "source": _source(parent.subject),
-                "source_coverage": _coverage(parent.coverage),
+                "source_coverage": parent.coverage.as_json(),
             }
 
         value = await beside_the_loop(search)
@@ -185,17 +185,6 @@ def _hits(shelf: Shelf, found: list[tuple[int, float]]) -> list[dict[str, Any]]:
 
 def _source(subject: Subject) -> dict[str, Any]:
     return {"evidence_id": "", "artifact": subject.digest, "format": subject.format}
-
-
-def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {
-        "state": coverage.state,
-        "selection": coverage.selection,
-        "examined": coverage.examined,
-        "omitted": coverage.omitted,
-        "unknown": coverage.unknown,
-        "bounds": dict(coverage.bounds),
-    }
 
 
 def _shown(parent: ParentRef) -> list[dict[str, str]]:

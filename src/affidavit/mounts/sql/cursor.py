@@ -6,23 +6,19 @@ an index and not by counting, and the number of matching rows as the first page 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from affidavit.errors import AffidavitError, UsageError
+from affidavit.errors import AffidavitError
 from affidavit.evidence import values
 from affidavit.evidence.canonical import canonical, freeze, parse
 from affidavit.evidence.record import JsonValue
+from affidavit.facts.cursor import invalid_cursor, open_cursor, seal_cursor
 
 __all__ = ["Place", "bound_of", "issue", "read"]
 
 _FORMAT: Final = b"\x02"
-_BOUND: Final = 16
-_CHECK: Final = 4
-_LONGEST: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +38,12 @@ class Place:
 
 def bound_of(question: JsonValue) -> bytes:
     """What a cursor belongs to: the digest of the contract, the source's identity, the selector and the order."""
-    return hashlib.sha256(canonical(question)).digest()[:_BOUND]
+    return hashlib.sha256(canonical(question)).digest()
 
 
 def issue(bound: bytes, place: Place) -> str:
     """The cursor of a place."""
-    body = _FORMAT + bound + freeze([place.offset, place.total, list(place.key)]).data
-    return base64.urlsafe_b64encode(body + _check(body)).rstrip(b"=").decode("ascii")
+    return seal_cursor(_FORMAT, bound, freeze([place.offset, place.total, list(place.key)]).data)
 
 
 def read(cursor: object, bound: bytes) -> Place:
@@ -58,42 +53,9 @@ def read(cursor: object, bound: bytes) -> Place:
         UsageError: `cursor-invalid` where this product did not issue it, `cursor-mismatch` where it belongs to
             another source or query.
     """
-    body = _body(cursor)
-    if body is None:
-        raise _invalid()
-    if body[len(_FORMAT) : len(_FORMAT) + _BOUND] != bound:
-        raise UsageError(
-            "cursor-mismatch",
-            "the cursor belongs to another state of the source, `where`, table or contract version",
-            hint="repeat the query that returned it with the same `where`, or start again without a cursor",
-        )
+    place = open_cursor(_FORMAT, cursor, bound, belongs="another state of the source, `where`, table")
     try:
-        offset, total, key = values.decode(parse(body[len(_FORMAT) + _BOUND :]))
+        offset, total, key = values.decode(parse(place))
     except (AffidavitError, TypeError, ValueError):
-        raise _invalid() from None
+        raise invalid_cursor() from None
     return Place(offset=offset, total=total, key=tuple(cast("list[Any]", key)))
-
-
-def _body(cursor: object) -> bytes | None:
-    if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST:
-        return None
-    text = cursor.encode("ascii")
-    try:
-        data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
-        return None
-    body, check = data[:-_CHECK], data[-_CHECK:]
-    issued = base64.urlsafe_b64encode(data).rstrip(b"=") == text
-    return body if body[:1] == _FORMAT and check == _check(body) and issued else None
-
-
-def _check(body: bytes) -> bytes:
-    return hashlib.sha256(b"affidavit/cursor\n" + body).digest()[:_CHECK]
-
-
-def _invalid() -> UsageError:
-    return UsageError(
-        "cursor-invalid",
-        "the cursor is not one that a page returned",
-        hint="pass page.next_cursor unchanged, or leave the cursor out to start at the first row",
-    )

@@ -10,7 +10,7 @@ from affidavit.evidence.record import Coverage
 from affidavit.facts.arguments import text, whole
 from affidavit.facts.collection import Answer
 from affidavit.mounts.sql.engines.engine import Bounds, Connection, Parameters
-from affidavit.mounts.sql.tables import Origin, coverage_json
+from affidavit.mounts.sql.tables import Origin
 
 __all__ = ["DEFAULT_ROWS", "MAX_RESULT_BYTES", "MAX_ROWS", "run_query"]
 
@@ -65,7 +65,7 @@ def run_query(
         "exhausted": found.exhausted,
         "shortened": found.shortened,
         "source": dict(origin.source),
-        "source_coverage": coverage_json(coverage),
+        "source_coverage": coverage.as_json(),
     }
     parameters = {"sql": statement, "params": _recorded(given), "limit": limit}
     return Answer(value=value, parameters=parameters), coverage

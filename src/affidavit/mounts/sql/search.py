@@ -18,7 +18,7 @@ from affidavit.mounts.search.index import INDEX_VERSION, TextIndex, add_texts, b
 from affidavit.mounts.search.terms import read_question
 from affidavit.mounts.sql.catalogue import Table
 from affidavit.mounts.sql.engines.engine import Connection
-from affidavit.mounts.sql.tables import Origin, TableQueries, coverage_json
+from affidavit.mounts.sql.tables import Origin, TableQueries
 
 __all__ = ["DEFAULT_HITS", "MAX_HITS", "TableSearch", "text_columns"]
 
@@ -78,7 +78,7 @@ class TableSearch:
             "matched": matched,
             "terms": terms,
             "source": dict(self._origin.source),
-            "source_coverage": coverage_json(coverage),
+            "source_coverage": coverage.as_json(),
         }
         answer = Answer(value=value, parameters={"query": query, "limit": limit}, outside={"limitations": []})
         return answer, coverage

@@ -18,7 +18,7 @@ from affidavit.mounts.search.fusion import fused
 from affidavit.mounts.sql.catalogue import Table
 from affidavit.mounts.sql.engines.engine import Bounds, Connection, Engine
 from affidavit.mounts.sql.search import MAX_HITS, TableSearch
-from affidavit.mounts.sql.tables import Origin, TableQueries, coverage_json
+from affidavit.mounts.sql.tables import Origin, TableQueries
 
 __all__ = ["SimilarRows", "VectorColumn", "vector_columns"]
 
@@ -156,6 +156,6 @@ class SimilarRows:
             "matched": matched,
             "terms": terms,
             "source": dict(self._origin.source),
-            "source_coverage": coverage_json(coverage),
+            "source_coverage": coverage.as_json(),
         }
         return Answer(value=value, parameters=parameters, outside={"limitations": []}), coverage

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from affidavit.errors import NotFoundError, UsageError
 from affidavit.evidence.canonical import freeze
 from affidavit.evidence.record import Coverage, JsonValue, Subject
-from affidavit.facts.arguments import whole
+from affidavit.facts.arguments import not_both, whole
 from affidavit.facts.collection import (
     DEFAULT_LIMIT,
     MAX_BATCH_BYTES,
@@ -31,7 +31,7 @@ from affidavit.mounts.sql.engines.engine import Bounds, Connection, Engine, Foun
 from affidavit.mounts.sql.selector import Where, column_asked, read_key, read_where
 from affidavit.mounts.sql.statements import Statement
 
-__all__ = ["Origin", "TableQueries", "coverage_json"]
+__all__ = ["Origin", "TableQueries"]
 
 _KNOWN_COUNTS: Final = 256
 
@@ -105,7 +105,7 @@ class TableQueries:
         value = {
             "rows": [dict(zip(self._names, row, strict=False)) for row in found.rows],
             "source": dict(self._origin.source),
-            "source_coverage": coverage_json(coverage),
+            "source_coverage": coverage.as_json(),
             "page": {
                 "offset": place.offset,
                 "returned": len(found.rows),
@@ -186,7 +186,7 @@ class TableQueries:
             "groups": groups,
             "groups_omitted": omitted,
             "source": dict(self._origin.source),
-            "source_coverage": coverage_json(coverage),
+            "source_coverage": coverage.as_json(),
         }
         return Answer(value=value, parameters={"where": asked.as_json(), "by": by}), coverage
 
@@ -238,13 +238,7 @@ class TableQueries:
         )
 
     def _place(self, cursor: str | None, offset: int | None, bound: bytes) -> Place:
-        if cursor is not None and offset is not None:
-            raise UsageError(
-                "limit-invalid",
-                "`cursor` and `offset` are two ways to say where a page starts",
-                hint="give one of them",
-                details={"path": "$.offset"},
-            )
+        not_both(cursor, offset)
         if cursor is not None:
             return read(cursor, bound)
         return Place(offset=whole("offset", 0 if offset is None else offset, 0, 2**53))
@@ -273,18 +267,6 @@ class TableQueries:
 
 def _order(table: Table) -> str:
     return f", by {', '.join(table.order)}" if table.order else ""
-
-
-def coverage_json(coverage: Coverage) -> dict[str, Any]:
-    """Coverage as replies show it."""
-    return {
-        "state": coverage.state,
-        "selection": coverage.selection,
-        "examined": coverage.examined,
-        "omitted": coverage.omitted,
-        "unknown": coverage.unknown,
-        "bounds": dict(coverage.bounds),
-    }
 
 
 def _entry(key: Any, row: dict[str, Any] | None, *, fits: bool) -> dict[str, Any]:
