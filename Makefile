@@ -44,6 +44,7 @@ demo: setup ## Ask a real Electron application a question, with evidence
 	$(BIN)/affidavit demo
 
 test: $(VENV)/.dev ## Run all tests
+	@tests/setup-system
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 check: $(VENV)/.dev ## Format, lint, types, imports, sizes, docs

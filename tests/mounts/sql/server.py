@@ -48,13 +48,6 @@ def running() -> Generator[str]:
 
 def _programs() -> Path:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", "postgresql"]):
-            environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run(
-                ["apt-get", "--quiet", *command], env=environment, capture_output=True, timeout=600
-            )
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         require_or_skip("PostgreSQL is not installed")
     return found[-1].parent
