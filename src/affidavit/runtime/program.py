@@ -83,13 +83,15 @@ class PreambleEntry:
 class Earlier:
     """A row of `results` as engines know it; what it holds is fetched when a script asks (see `RESULTS`).
 
-    `kind` is one of `data`, `large`, `omitted`, `error`, `done`; `size` counts bytes of JSON.
+    `kind` is one of `data`, `large`, `omitted`, `error`, `done`; `size` counts bytes of JSON. `content` is sent along
+    where the script will probably ask for it: its value as encoded JSON bytes, or of kind `error` its error.
     """
 
     number: int
     run_id: str
     kind: str
     size: int
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

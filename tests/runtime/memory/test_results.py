@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from affidavit import Workspace
 from affidavit.errors import AffidavitError
 from affidavit.mounts.python import functions_namespace
-from affidavit.runtime.memory.result_types import mentions
+from affidavit.runtime.memory.mentions import mentions
 from affidavit.runtime.memory.results import ERROR_BYTES, INLINE_BYTES, TAIL, Results, tail_of
 from affidavit.runtime.run import Run
 from affidavit.runtime.session import Session

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.memory.result_types import as_type, mentions, result_types, type_of
+from affidavit.runtime.memory.mentions import mentions
+from affidavit.runtime.memory.result_types import as_type, result_types, type_of
 from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.program import PreambleEntry
 from affidavit.runtime.typecheck import Checker, Verdict

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.desk import Aside
+from affidavit.runtime.memory.mentions import mentions
 from affidavit.runtime.memory.preamble import Judge, Preamble
-from affidavit.runtime.memory.result_types import TypesOfResults
+from affidavit.runtime.memory.result_types import result_types
 from affidavit.runtime.memory.results import Results
 from affidavit.runtime.program import RESULTS, Earlier
 from affidavit.runtime.typecheck.surroundings import Surroundings
@@ -29,7 +30,7 @@ class Memory:
     def __init__(self, store: Store, session: str, *, now: Callable[[], float], judge: Judge) -> None:
         self.results = Results(store, session)
         self.preamble = Preamble(store, session, now=now, judge=judge)
-        self._types = TypesOfResults(self.results)
+        self._stubs: dict[int, str] = {}  # of rows by run number: a row never changes
 
     def calls(self) -> Mapping[str, Aside]:
         """What answers the calls of a script that concern the memory, by path."""
@@ -50,5 +51,9 @@ class Memory:
         entries = self.preamble.entries()
         if RESULTS in inputs:
             return Surroundings(preamble=entries, clashes=self.preamble.clashes()), None
-        types, rows = self._types.of(source, *(entry.code for entry in entries))
-        return Surroundings(preamble=entries, clashes=self.preamble.clashes(), results=types), rows
+        named = mentions(source, *(entry.code for entry in entries))
+        if named is None:
+            return Surroundings(preamble=entries, clashes=self.preamble.clashes()), None
+        types = result_types(self.results.rows(), named, self.results.by_run, self._stubs)
+        around = Surroundings(preamble=entries, clashes=self.preamble.clashes(), results=types)
+        return around, self.results.earlier(named)

@@ -6,9 +6,7 @@ A row's stub never changes, so the checker reads it once. Only rows that a scrip
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -16,11 +14,11 @@ import orjson
 from affidavit.evidence import values
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces.infer import Inferred, infer
-from affidavit.runtime.memory.results import ResultRow, Results
-from affidavit.runtime.program import Earlier
+from affidavit.runtime.memory.mentions import Mentions
+from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.typecheck.surroundings import ResultTypes, module_name
 
-__all__ = ["ANY_RESULTS", "Mentions", "TypesOfResults", "as_type", "mentions", "result_types", "type_of"]
+__all__ = ["ANY_RESULTS", "as_type", "result_types", "type_of"]
 
 _TYPED_BYTES: Final = 4 << 20
 """The types of longer values are not inferred: that would take longer than reading them."""
@@ -89,82 +87,6 @@ results: EarlierResults
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mentions:
-    """Which rows a script names.
-
-    Attributes:
-        positions: constant indexes.
-        numbers: run numbers given to `by_run` as constants.
-        last: whether it asks for `results.last`.
-        bound: whether it gives the name another meaning somewhere; then nothing is known of it.
-    """
-
-    positions: frozenset[int] = frozenset()
-    numbers: frozenset[int] = frozenset()
-    last: bool = False
-    bound: bool = False
-
-
-def mentions(*sources: str) -> Mentions | None:
-    """Which rows these texts name, or None when none of them speaks of `results` at all."""
-    if not any("results" in source for source in sources):
-        return None
-    nodes = [node for source in sources for node in _nodes(source)]
-    positions, numbers, last = set[int | None](), set[int | None](), False
-    for node in nodes:
-        match node:
-            case ast.Subscript(value=ast.Name(id="results"), slice=index):
-                positions.add(_constant(index))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="results"), attr="by_run")):
-                given = [*node.args, *(keyword.value for keyword in node.keywords)]
-                numbers.add(_constant(given[0]) if given else None)
-            case ast.Attribute(value=ast.Name(id="results"), attr="last"):
-                last = True
-            case _:
-                pass
-    return Mentions(
-        positions=frozenset(position for position in positions if position is not None),
-        numbers=frozenset(number for number in numbers if number is not None),
-        last=last,
-        bound=any(map(_binds, nodes)),
-    )
-
-
-def _binds(node: ast.AST) -> bool:
-    """Whether a node gives the name `results` another meaning."""
-    match node:
-        case ast.Name(id="results", ctx=ast.Store() | ast.Del()) | ast.arg(arg="results"):
-            return True
-        case ast.FunctionDef(name="results") | ast.AsyncFunctionDef(name="results"):
-            return True
-        case ast.ExceptHandler(name="results") | ast.MatchAs(name="results") | ast.ClassDef(name="results"):
-            return True
-        case ast.alias():
-            return (node.asname or node.name) == "results"
-        case _:
-            return False
-
-
-def _nodes(source: str) -> Iterator[ast.AST]:
-    try:
-        return ast.walk(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return iter(())
-
-
-def _constant(node: ast.expr) -> int | None:
-    match node:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(
-            value, bool
-        ):
-            return -value
-        case _:
-            return None
-
-
 def type_of(value: JsonValue, number: int, size: int) -> Inferred:
     """The type of a run's value (encoded JSON): at most about 3 KB of source."""
     if size > _TYPED_BYTES:
@@ -230,27 +152,6 @@ def result_types(
         unknown=frozenset(number for number, row in numbered.items() if row is None),
         has_last=any(row.kind != "error" for row in rows),
     )
-
-
-class TypesOfResults:
-    """Makes the types of `results` for one script after another of a session; a row's stub is made once.
-
-    Args:
-        results: the rows of the session.
-    """
-
-    def __init__(self, results: Results) -> None:
-        self._results = results
-        self._stubs: dict[int, str] = {}
-
-    def of(self, *sources: str) -> tuple[ResultTypes | None, tuple[Earlier, ...] | None]:
-        """The types for a script and its preamble, and the rows for its run; None where they say nothing of them."""
-        named = mentions(*sources)
-        if named is None:
-            return None, None
-        rows = self._results.rows()
-        types = result_types(rows, named, self._results.by_run, self._stubs)
-        return types, tuple(row.earlier() for row in rows)
 
 
 def _by_run(known: Mapping[int, ResultRow]) -> str:

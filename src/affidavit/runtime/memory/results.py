@@ -6,7 +6,7 @@ number. Nothing here is mutable but the view that follows the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -15,6 +15,7 @@ import orjson
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.ledger import failed
+from affidavit.runtime.memory.mentions import Mentions
 from affidavit.runtime.program import CallResult, CallReturned, Earlier
 from affidavit.store import Store, StoredEvent
 from affidavit.store.event_kinds import fault
@@ -26,6 +27,9 @@ TAIL: Final = 20
 
 INLINE_BYTES: Final = 16 << 10
 """Values up to so many bytes of JSON are `data`; longer ones are `large` and must be loaded."""
+
+SENT_BYTES: Final = 1 << 20
+"""What the rows that a script names may hold together to be sent along with it; others are fetched when asked for."""
 
 ERROR_BYTES: Final = 2 << 10
 """What an error row keeps of its error."""
@@ -61,9 +65,11 @@ class ResultRow:
     error: Mapping[str, JsonValue] | None = None
     type: Mapping[str, JsonValue] | None = None
 
-    def earlier(self) -> Earlier:
-        """The row as engines know it."""
-        return Earlier(number=self.number, run_id=self.run_id, kind=self.kind, size=self.size)
+    def earlier(self, content: bytes | None = None) -> Earlier:
+        """The row as engines know it, with what it holds where that is sent along."""
+        return Earlier(
+            number=self.number, run_id=self.run_id, kind=self.kind, size=self.size, content=content
+        )
 
 
 def row_of(event: StoredEvent, store: Store) -> ResultRow | None:
@@ -114,6 +120,7 @@ class Results:
         self._session = session
         self._until = until
         self._rows: tuple[ResultRow, ...] = ()
+        self._contents: dict[int, bytes] = {}  # what was sent along of the present rows, by run number
         self._seq: int | None = None
 
     def rows(self) -> tuple[ResultRow, ...]:
@@ -144,6 +151,20 @@ class Results:
             return None
         return row_of(settled, self._store)
 
+    def earlier(self, named: Mentions) -> tuple[Earlier, ...]:
+        """The rows as engines know them, with what those hold that a script names."""
+        rows = self.rows()
+        self._contents = {
+            row.number: self._contents[row.number] for row in rows if row.number in self._contents
+        }
+        room, made = SENT_BYTES, list[Earlier]()
+        chosen = _chosen(rows, named)
+        for row in rows:
+            content = self._sent(row) if row.number in chosen and row.size <= room else None
+            room -= len(content or b"")
+            made.append(row.earlier(content))
+        return tuple(made)
+
     def numbers(self) -> list[int]:
         """The numbers of the runs that have rows now, newest first."""
         return [row.number for row in self.rows()]
@@ -162,6 +183,17 @@ class Results:
         if row.kind == "done":
             return b"null"
         raise _unavailable(row)
+
+    def _sent(self, row: ResultRow) -> bytes | None:
+        """What a row holds. Where that cannot be had, the script is told when it asks."""
+        if row.number in self._contents:
+            return self._contents[row.number]
+        try:
+            content = orjson.dumps(row.error) if row.kind == "error" else self.content(row)
+        except AffidavitError:
+            return None
+        self._contents[row.number] = content
+        return content
 
     async def serve(self, arguments: Mapping[str, JsonValue]) -> CallResult:
         """Answer what a script asks of a row: `want` is `row`, `data`, `load` or `error`, `number` the run's.
@@ -204,6 +236,17 @@ class Results:
             if len(found) < many or len(tail_of(found, self._store)) == TAIL:
                 return found
             many *= 4
+
+
+def _chosen(rows: Sequence[ResultRow], named: Mentions) -> set[int]:
+    """The numbers of the rows that a script names."""
+    if named.bound:
+        return set()
+    if named.every:
+        return {row.number for row in rows}
+    at = {rows[place].number for place in named.positions if -len(rows) <= place < len(rows)}
+    last = next((row.number for row in rows if row.kind != "error"), None) if named.last else None
+    return at | named.numbers | ({last} if last is not None else set())
 
 
 def _numbered(rows: Iterable[ResultRow], number: int) -> ResultRow | None:

@@ -13,8 +13,8 @@ from affidavit.evidence import values
 from affidavit.evidence.canonical import CanonicalJson, canonical
 from affidavit.evidence.record import BlobRef, Failure, JsonValue, Record, Success
 from affidavit.runtime.ledger import shown
+from affidavit.runtime.memory.mentions import mentions
 from affidavit.runtime.memory.preamble import KINDS, digest_of, entries_of
-from affidavit.runtime.memory.result_types import mentions
 from affidavit.runtime.memory.results import Results
 from affidavit.runtime.program import (
     MAX_TIMERS,

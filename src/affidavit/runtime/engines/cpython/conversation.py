@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
-import orjson
-
 from affidavit.runtime.engines.cpython.eager import start_eagerly
 from affidavit.runtime.engines.cpython.inbound import Done, ViolationError, read_call, read_done
+from affidavit.runtime.engines.cpython.outbound import program_body, settled_frame
 from affidavit.runtime.engines.cpython.process import Child, Ending
-from affidavit.runtime.engines.cpython.wire import (
-    CALL,
-    DONE,
-    FAILED,
-    LENGTH,
-    PROGRAM,
-    RETURNED,
-    SECTIONS,
-    SETTLED,
-)
+from affidavit.runtime.engines.cpython.wire import CALL, DONE, LENGTH, PROGRAM
 from affidavit.runtime.program import (
     RESULTS,
     CallFailed,
     CallHandler,
     CallResult,
-    CallReturned,
     Program,
     RunOutcome,
     ScriptCall,
@@ -106,30 +94,14 @@ class Conversation:
     # ---- to the child ----
 
     def _send_program(self) -> None:
-        program, limits = self._program, self._program.limits
+        program = self._program
         leaves = list(_leaves(program.tree))
         self._paths = frozenset(leaf["$call"] for leaf in leaves)
         self._free = frozenset(leaf["$call"] for leaf in leaves if leaf.get("kind") == "sync")
-        header: dict[str, object] = {
-            "source": program.source,
-            "clock": program.clock,
-            "seed": program.seed,
-            "memory_bytes": limits.memory_bytes,
-            "cpu_seconds": limits.cpu_seconds,
-            "output_bytes": limits.output_bytes,
-            "argument_bytes": limits.argument_bytes,
-            "result_bytes": limits.result_bytes,
-        }
-        if program.preamble:
-            header["preamble"] = [[entry.key, entry.code] for entry in program.preamble]
         if program.results is not None:
-            header["results"] = [[row.number, row.run_id, row.kind, row.size] for row in program.results]
             self._paths |= {RESULTS}
             self._free |= {RESULTS}
-        if program.timers is not None:
-            header["timers"] = program.timers
-        parts = [json.dumps(header).encode(), orjson.dumps(program.tree), orjson.dumps(program.inputs)]
-        self._post(PROGRAM, SECTIONS.pack(*map(len, parts)) + b"".join(parts))
+        self._post(PROGRAM, program_body(program))
         self._flush()
 
     def _post(self, kind: int, body: bytes) -> None:
@@ -258,19 +230,7 @@ class Conversation:
         self._settle(number, result)
 
     def _settle(self, number: int, result: CallResult) -> None:
-        if isinstance(result, CallReturned):
-            self._post(RETURNED, SETTLED.pack(number, result.completed) + result.json)
-        else:
-            told = {
-                "code": result.code,
-                "message": result.message,
-                "hint": result.hint,
-                "retryable": result.retryable,
-                "details": dict(result.details),
-            }
-            self._post(
-                FAILED, SETTLED.pack(number, result.completed) + json.dumps(told, default=str).encode()
-            )
+        self._post(*settled_frame(number, result))
         if self._reading or self._flushing:
             return
         if len(self._tasks) <= 1:

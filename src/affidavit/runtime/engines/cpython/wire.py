@@ -30,7 +30,7 @@ __all__ = [
 LENGTH: Final = struct.Struct("<I")
 
 # to the child
-PROGRAM: Final = 0x70  # SECTIONS, then header JSON, tree JSON, inputs JSON
+PROGRAM: Final = 0x70  # SECTIONS, then header JSON, tree JSON, inputs JSON, what rows of `results` hold
 RETURNED: Final = 0x76  # SETTLED, then the value as JSON
 FAILED: Final = 0x65  # SETTLED, then {code, message, hint, retryable, details}
 
@@ -39,7 +39,7 @@ READY: Final = 0x72  # {layer: problem or ""}
 CALL: Final = 0x63  # [id, path, line, column, iteration, arguments]
 DONE: Final = 0x64  # length of the header, header JSON, then the value as JSON or nothing
 
-SECTIONS: Final = struct.Struct("<III")
+SECTIONS: Final = struct.Struct("<IIII")
 SETTLED: Final = struct.Struct("<Qd")  # id of the call, when it completed
 
 # from the zygote, beside `R` + report and `E` + text

@@ -124,6 +124,7 @@ class Drive:
             "_affidavit_sync": self.call,
             "_affidavit_refused": self._argument_refused,
             "_affidavit_fields": self._field_of,
+            "_affidavit_kit_failed": self._unfit,
         }
 
     async def feed(
@@ -286,6 +287,10 @@ class Drive:
         message = f"argument of df.{path}: {refusal.problem} at {refusal.path}"
         code = "budget-exceeded" if refusal.code == "value-too-large" else refusal.code
         raise self._failed(code, message, refusal.hint, {"path": refusal.path})
+
+    def _unfit(self, code: str, message: str, hint: str, details: Mapping[str, JsonValue] | None) -> None:
+        """A value that `df.kit` cannot read as it was asked to."""
+        raise self._failed(code, message, hint, details or {})
 
     async def _handle(self, call: ScriptCall) -> CallResult:
         return await self._handler(call)

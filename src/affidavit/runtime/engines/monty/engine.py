@@ -19,6 +19,7 @@ from affidavit.evidence.record import JsonValue
 from affidavit.runtime.engines.finding import Finding
 from affidavit.runtime.engines.monty._drive import Drive, StoppedError, decoded
 from affidavit.runtime.engines.monty._failures import explain, timed_out
+from affidavit.runtime.engines.monty._kit import kit_source
 from affidavit.runtime.engines.monty._parsing import parse_valid
 from affidavit.runtime.engines.monty._prelude import PRELUDE
 from affidavit.runtime.engines.monty._results import plain_value
@@ -193,7 +194,8 @@ class _Run:
                 "result_bytes": limits.result_bytes,
             },
         }
-        await self._drive.feed(self._session, PRELUDE, {**inputs, **given})
+        prelude = PRELUDE + kit_source() if "kit" in self._program.source else PRELUDE
+        await self._drive.feed(self._session, prelude, {**inputs, **given})
 
     async def _finished(self, raw: Any) -> RunOutcome:
         pending, seconds = await self._account()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import difflib
+import functools
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from json import JSONDecoder, JSONEncoder
@@ -17,12 +18,13 @@ from typing import Any, Final, NoReturn, cast
 
 from affidavit.errors import AffidavitError
 from affidavit.evidence.values import decode, encode, soften
+from affidavit.runtime.engines import kit
 from affidavit.runtime.engines.cpython.guest.channel import Channel, Loop, Settled
 from affidavit.runtime.engines.cpython.guest.clock import Clock
 from affidavit.runtime.engines.cpython.guest.structs import awaitable, struct
 from affidavit.runtime.engines.cpython.wire import CALL
 
-__all__ = ["SCRIPT", "Bridge", "Error", "Names", "to_json"]
+__all__ = ["SCRIPT", "Bridge", "Error", "Names", "to_json", "value_of"]
 
 SCRIPT: Final = "<script>"
 """The file name of the script's code."""
@@ -34,6 +36,12 @@ to_json: Final = JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
 ).encode
 _from_json: Final = JSONDecoder().decode
+
+
+def value_of(body: bytes) -> Any:
+    """The value that encoded JSON holds."""
+    value: Any = _from_json(body.decode())
+    return decode(value) if _TAG in body else value
 
 
 class Error(Exception):
@@ -177,13 +185,12 @@ class Bridge:
     def _open(self, settled: Settled, wrap: bool) -> Any:
         returned, completed, body = settled
         self._clock.advance_to(completed)
-        value: Any = _from_json(body.decode())
         if not returned:
+            told: Any = _from_json(body.decode())
             raise Error(
-                value["code"], value["message"], value["hint"], value["retryable"], decode(value["details"])
+                told["code"], told["message"], told["hint"], told["retryable"], decode(told["details"])
             )
-        if _TAG in body:
-            value = decode(value)
+        value = value_of(body)
         return struct(value) if wrap and isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -220,7 +227,7 @@ class Names:
         return made[name]
 
     def __dir__(self) -> list[str]:
-        return sorted([*self._tree(), *(["Error"] if self._path == "df" else [])])
+        return sorted([*self._tree(), *(["Error", "kit"] if self._path == "df" else [])])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{self._path}.{name} cannot be assigned: {self._path} is read-only")
@@ -232,12 +239,43 @@ class Names:
         return f"<{self._path}: {', '.join(dir(self))}>"
 
 
+def _raising(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, whose failures are those of scripts."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except AffidavitError as error:
+            raise Error(error.code, error.message, error.hint, False, error.details) from None
+
+    return call
+
+
+class Kit:
+    """`df.kit`: helpers for untidy replies."""
+
+    __slots__ = ()
+
+    get = staticmethod(_raising(kit.get))
+    rows_of = staticmethod(_raising(kit.rows_of))
+    to_number = staticmethod(_raising(kit.to_number))
+    unwrap = staticmethod(_raising(kit.unwrap))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _unknown("df.kit", name, list(kit.NAMES))
+
+    def __repr__(self) -> str:
+        return f"<df.kit: {', '.join(kit.NAMES)}>"
+
+
 class Root(Names):
     """`df` itself."""
 
     __slots__ = ()
 
     Error = Error
+    kit = Kit()
 
 
 def _unknown(path: str, name: str, known: list[str]) -> NoReturn:

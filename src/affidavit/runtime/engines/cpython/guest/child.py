@@ -18,6 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
+from itertools import accumulate, pairwise
 from json import loads
 from typing import Any, Final, NoReturn
 
@@ -219,17 +220,15 @@ class _Run:
 
     def prepare(self, lock: Lock, body: bytes) -> None:
         """Take in the program and its limits."""
-        head, tree, _ = SECTIONS.unpack_from(body)
-        start = SECTIONS.size
-        header: dict[str, Any] = loads(body[start : start + head])
-        self._tree_text = body[start + head : start + head + tree]
-        inputs = body[start + head + tree :]
+        ends = list(accumulate(SECTIONS.unpack_from(body), initial=SECTIONS.size))
+        head, self._tree_text, inputs, held = (body[start:end] for start, end in pairwise(ends))
+        header: dict[str, Any] = loads(head)
         if inputs != b"{}":
             vars(self._module).update({name: decode(value) for name, value in loads(inputs).items()})
         self._source = header["source"]
         self._preamble = header.get("preamble", [])
         if "results" in header:
-            vars(self._module)["results"] = Results(self._bridge, header["results"])
+            vars(self._module)["results"] = Results(self._bridge, header["results"], held)
         self._result_bytes = header["result_bytes"]
         self._bridge.argument_bytes = header["argument_bytes"]
         self._output.allow(header["output_bytes"])

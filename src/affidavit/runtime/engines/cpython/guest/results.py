@@ -1,4 +1,4 @@
-"""`results` as a script sees it: rows that fetch what they hold when it is asked for, and keep it then."""
+"""`results` as a script sees it: rows that read or fetch what they hold when it is asked for, and keep it then."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn, overload
 
-from affidavit.runtime.engines.cpython.guest.bridge import Bridge, Error
+from affidavit.runtime.engines.cpython.guest.bridge import Bridge, Error, value_of
 
 __all__ = ["PATH", "Results"]
 
@@ -27,15 +27,18 @@ class Row:
         size: bytes of its value as JSON.
     """
 
-    __slots__ = ("_bridge", "_error", "_value", "kind", "number", "run_id", "size")
+    __slots__ = ("_bridge", "_error", "_sent", "_value", "kind", "number", "run_id", "size")
 
-    def __init__(self, bridge: Bridge, number: int, run_id: str, kind: str, size: int) -> None:
+    def __init__(
+        self, bridge: Bridge, number: int, run_id: str, kind: str, size: int, sent: bytes = b""
+    ) -> None:
         put = object.__setattr__
         put(self, "_bridge", bridge)
         put(self, "number", number)
         put(self, "run_id", run_id)
         put(self, "kind", kind)
         put(self, "size", size)
+        put(self, "_sent", sent)  # what it holds, as JSON, where it came along with the program
         put(self, "_value", None if kind == "done" else _MISSING)
         put(self, "_error", _MISSING if kind == "error" else None)
 
@@ -44,7 +47,7 @@ class Row:
         """The value of the run. Raises `df.Error` where it is too large, failed or gone, with what to use instead."""
         value: Any = getattr(self, "_value")  # noqa: B009 - the slot is written past `__setattr__`
         if value is _MISSING:
-            value = self._fetch("data")
+            value = self._content("data", "data")
             object.__setattr__(self, "_value", value)
         return value
 
@@ -53,7 +56,7 @@ class Row:
         """Code, type, message, hint and line of a run that failed; None for others."""
         error: Any = getattr(self, "_error")  # noqa: B009
         if error is _MISSING:
-            error = self._fetch("error")
+            error = self._content("error", "error")
             object.__setattr__(self, "_error", error)
         return error
 
@@ -68,8 +71,11 @@ class Row:
             if value is not _MISSING:
                 site.started += 1
                 return value
-            # Blocking: the host has it at hand, and so the script goes on here before it does anything else.
-            value = bridge.call_now(site, site.number(), {"number": self.number, "want": "load"}, False)
+            if self._came("data", "large"):
+                site.started += 1
+                value = value_of(getattr(self, "_sent"))  # noqa: B009
+            else:  # Blocking: the host has it at hand, and so the script goes on here before it does anything else.
+                value = bridge.call_now(site, site.number(), {"number": self.number, "want": "load"}, False)
             object.__setattr__(self, "_value", value)
             return value
 
@@ -93,7 +99,14 @@ class Row:
 
         return rerun()
 
-    def _fetch(self, want: str) -> Any:
+    def _came(self, *kinds: str) -> bool:
+        """Whether what a row of these kinds holds came along with the program."""
+        return bool(getattr(self, "_sent")) and self.kind in kinds  # noqa: B009
+
+    def _content(self, want: str, *kinds: str) -> Any:
+        """What it holds: as it came along where the row is of these kinds, else as the host says."""
+        if self._came(*kinds):
+            return value_of(getattr(self, "_sent"))  # noqa: B009
         bridge: Bridge = getattr(self, "_bridge")  # noqa: B009
         return _ask(bridge, self.number, want)
 
@@ -118,9 +131,14 @@ class Results(Sequence[Row]):
 
     __slots__ = ("_bridge", "_rows")
 
-    def __init__(self, bridge: Bridge, rows: Iterable[tuple[int, str, str, int]]) -> None:
+    def __init__(self, bridge: Bridge, rows: Iterable[tuple[int, str, str, int, int]], sent: bytes) -> None:
         self._bridge = bridge
-        self._rows = tuple(Row(bridge, *row) for row in rows)
+        made: list[Row] = []
+        at = 0
+        for *row, length in rows:
+            made.append(Row(bridge, *row, sent[at : at + length]))
+            at += length
+        self._rows = tuple(made)
 
     def __len__(self) -> int:
         return len(self._rows)
