@@ -42,7 +42,8 @@ async def over_http() -> AsyncGenerator[tuple[str, "asyncio.subprocess.Process"]
 async def started(port: int) -> "asyncio.subprocess.Process":
     program = str(reference_servers() / "server-everything/dist/index.js")
     process = await asyncio.create_subprocess_exec(
-        "node", program, "streamableHttp", env={"PORT": str(port), "PATH": "/usr/bin:/bin:/usr/local/bin"},
+        "node", "--experimental-global-webcrypto", program, "streamableHttp",  # without it Node 18 has no `crypto`
+        env={"PORT": str(port), "PATH": "/usr/bin:/bin:/usr/local/bin"},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stderr is not None
