@@ -77,6 +77,8 @@ CODES: Final[Mapping[str, str]] = {
     "arguments-invalid": "arguments that the input schema refuses; details.path names the place",
     "result-invalid": "the far side returned what its own schema refuses",
     "schema-unsupported": "a JSON Schema that cannot be used as an operation's contract",
+    "path-missing": "a value has nothing at the path that was asked for; details.path names it",
+    "value-unfit": "a value is not of the kind that was asked for; details.path names it",
     "tool-failed": "the called tool reported or raised an error",
     "call-refused": "policy refused the call: its effect is not granted",
     "budget-exceeded": "the run spent its calls, bytes or seconds",

@@ -156,6 +156,20 @@ class PreambleInfo(TypedDict):
     key: str
     code: str
 
+class Kit:
+    """Reads untidy replies: what is not there is an error, and never a silent zero or empty text."""
+    def get(self, value: Any, path: str | int | Sequence[str | int], default: Any = ...) -> Any:
+        """What stands at "items[0].id" or ["a key", 0]; the default only where nothing is there."""
+    def rows_of(self, reply: Any, path: str | int | Sequence[str | int] | None = None) -> list[dict[str, Any]]:
+        """The rows of a reply: at a path, else the one list of objects in it."""
+    def to_number(
+        self, value: Any, path: str | int | Sequence[str | int] | None = None, *,
+        thousands: str = "", decimal_point: str = ".",
+    ) -> int | float:
+        """A number, or text that says one; null, "" and everything else is an error."""
+    def unwrap(self, reply: Any) -> Any:
+        """What a reply carries: JSON text is read, envelopes come off; one that says that it failed is an error."""
+
 class SessionVerbs:
     """The session itself."""
     def set_preamble(self, *, key: str, code: str) -> None:
@@ -193,6 +207,8 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
     ) -> UnknownInfo:
         """Open a question, or find it; with `id` read it; with `id` and `expect` revise what is given."""
     @property
+    def kit(self) -> Kit: ...
+    @property
     def session(self) -> SessionVerbs: ...
     def calls(self) -> list[CallInfo]:
         """The calls of this run so far."""
@@ -201,7 +217,7 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed Group CallInfo PreambleInfo SessionVerbs UnknownInfo UnknownRelation "
+    "TypeVar overload TypedDict Found Missed Group CallInfo Kit PreambleInfo SessionVerbs UnknownInfo UnknownRelation "
     "Df Error Source CoverageDict PageInfo LimitationDict Page Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())
