@@ -23,7 +23,7 @@ from affidavit.runtime.engines.engine import Choice, Engines, Refusal, without_m
 from affidavit.runtime.ledger import Ledger
 from affidavit.runtime.memory.memory import Memory
 from affidavit.runtime.memory.preamble import digest_of
-from affidavit.runtime.memory.result_types import as_type, type_of
+from affidavit.runtime.memory.result_types import TYPED_BYTES, as_type, type_of
 from affidavit.runtime.memory.results import INLINE_BYTES
 from affidavit.runtime.program import RESULTS, Program, RunOutcome, ScriptCall
 from affidavit.runtime.replay.asides import Asides
@@ -224,19 +224,16 @@ class Execution:
         reruns: Sequence[JsonValue] = (),
     ) -> Run:
         run = replace(run, error=error)
-        body = orjson.dumps(run.value)
-        if len(body) > INLINE_BYTES:
-            value: dict[str, JsonValue] = {
-                "value_blob": self._kept(body),
-                "type": as_type(type_of(run.value, run.number, len(body))),
-            }
-        else:
-            value = {"value": run.value}
-        data = run.as_json() | value
-        if "value_blob" in value:
-            del data["value"]
-        for known in ("run_id", "session_id", "calls"):
+        data = replace(run, value=None, calls=()).as_json()
+        for known in ("run_id", "session_id", "calls", "value"):
             del data[known]
+        body = orjson.dumps(run.value)
+        if len(body) > TYPED_BYTES:
+            data["type"] = as_type(type_of(run.value, run.number, len(body)))
+        if len(body) > INLINE_BYTES:
+            data["value_blob"] = self._kept(body)
+        else:
+            data["value"] = run.value
         if (
             asides is not None and (kept := asides.as_json()) != []
         ):  # null says that they were too many to keep
@@ -245,7 +242,9 @@ class Execution:
             data["timers"] = list(timers)
         if reruns:
             data["reruns"] = list(reruns)
-        self.store.append(settlement(self.session, run.run_id, data, self.now()))
+        settled = self.store.append(settlement(self.session, run.run_id, data, self.now()))
+        if not settled.repeated:
+            self.memory.results.wrote(settled)
         return run
 
     def _kept(self, data: bytes) -> dict[str, JsonValue]:

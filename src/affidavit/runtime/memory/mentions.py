@@ -11,6 +11,7 @@ from affidavit.runtime.program import RESULTS
 
 __all__ = ["Mentions", "mentions"]
 
+_SILENT: Final = (ast.Constant, ast.Load, ast.operator, ast.Expr, ast.Assign, ast.AugAssign, ast.Await)
 _CONTENT: Final = frozenset({"data", "load", "error"})
 
 
@@ -37,7 +38,7 @@ def mentions(*sources: str) -> Mentions | None:
     """Which rows these texts name, or None when none of them speaks of `results` at all."""
     if not any(RESULTS in source for source in sources):
         return None
-    nodes = [node for source in sources for node in _nodes(source)]
+    nodes = [node for source in sources for node in _nodes(source) if not isinstance(node, _SILENT)]
     positions, numbers = set[int | None](), set[int | None]()
     last = reads = False
     named = 0  # uses of the name that say which row they mean, or none

@@ -18,10 +18,13 @@ from affidavit.runtime.memory.mentions import Mentions
 from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.typecheck.surroundings import ResultTypes, module_name
 
-__all__ = ["ANY_RESULTS", "as_type", "result_types", "type_of"]
+__all__ = ["ANY_RESULTS", "TYPED_BYTES", "as_type", "result_types", "type_of"]
 
 _TYPED_BYTES: Final = 4 << 20
 """The types of longer values are not inferred: that would take longer than reading them."""
+
+TYPED_BYTES: Final = 2 << 10
+"""The types of longer values are kept with their settlements: whoever resumes a session need not infer twenty."""
 
 ANY_RESULTS: Final = ResultTypes(session="from typing import Any\n\nresults: Any\n")
 """`results` where nothing is known of it."""
@@ -165,18 +168,21 @@ def _by_run(known: Mapping[int, ResultRow]) -> str:
     return f"{special}    @overload\n{general}"
 
 
+def _inferred(row: ResultRow) -> Mapping[str, JsonValue]:
+    """The type of a value that none was kept with; that of a large one is not read for it."""
+    found = type_of(row.value, row.number, row.size) if row.kind == "data" else Inferred(annotation="Any")
+    return as_type(found)
+
+
 def _row_stub(row: ResultRow) -> str:
     number, declared = row.number, list[str]()
     error = data = load = "None"
-    if row.kind == "data":
-        found = type_of(row.value, number, row.size)
-        declared += found.declarations
-        data = load = found.annotation
-    elif row.kind == "large":
-        kept: Any = row.type or {"annotation": "Any", "declarations": []}
+    if row.kind in ("data", "large"):
+        kept: Any = row.type or _inferred(row)
         declared += cast("list[str]", kept["declarations"])
-        load = kept["annotation"]
-        data = f"TooLargeUse_await_results_by_run_{number}_load"
+        data = load = kept["annotation"]
+        if row.kind == "large":
+            data = f"TooLargeUse_await_results_by_run_{number}_load"
     elif row.kind == "error":
         declared.append(_ERROR.format(number=number))
         error = f"EarlierError{number}"

@@ -6,6 +6,7 @@ number. Nothing here is mutable but the view that follows the log.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -35,6 +36,7 @@ ERROR_BYTES: Final = 2 << 10
 """What an error row keeps of its error."""
 
 _SETTLED: Final = "run-settled"
+_PAGE: Final = TAIL + 4  # a few settlements make no row
 _KEPT: Final = ("code", "type", "message", "hint", "line")
 
 ResultKind: TypeAlias = Literal["data", "large", "omitted", "error", "done"]
@@ -53,7 +55,7 @@ class ResultRow:
         value: the value of a `data` row, encoded JSON.
         blob: where the value of a `large` row is.
         error: code, type, message, hint and line of a run that failed.
-        type: annotation and declarations of a `large` value, inferred when it was settled.
+        type: annotation and declarations of a longer value, inferred when it was settled.
     """
 
     number: int
@@ -72,9 +74,12 @@ class ResultRow:
         )
 
 
-def row_of(event: StoredEvent, store: Store) -> ResultRow | None:
-    """The row of a settlement, or None for a run that makes none: rejected, cancelled, timed out, orphaned."""
-    if event.kind != _SETTLED or event.run is None or fault(event):
+def row_of(event: StoredEvent, store: Store, *, ours: bool = False) -> ResultRow | None:
+    """The row of a settlement, or None for a run that makes none: rejected, cancelled, timed out, orphaned.
+
+    One that is `ours`, written by this very object's session in this process, needs no look for faults.
+    """
+    if event.kind != _SETTLED or event.run is None or (not ours and fault(event)):
         return None
     data = cast("dict[str, Any]", event.data)
     status = data["status"]
@@ -97,7 +102,8 @@ def row_of(event: StoredEvent, store: Store) -> ResultRow | None:
     if not data.get("has_value"):
         return ResultRow(number=number, run_id=run_id, kind="done")
     value = data.get("value")
-    return ResultRow(number=number, run_id=run_id, kind="data", size=len(orjson.dumps(value)), value=value)
+    size = len(orjson.dumps(value))
+    return ResultRow(number=number, run_id=run_id, kind="data", size=size, value=value, type=data.get("type"))
 
 
 def tail_of(events: Iterable[StoredEvent], store: Store) -> tuple[ResultRow, ...]:
@@ -122,18 +128,22 @@ class Results:
         self._rows: tuple[ResultRow, ...] = ()
         self._contents: dict[int, bytes] = {}  # what was sent along of the present rows, by run number
         self._seq: int | None = None
+        self._ours: deque[int] = deque(maxlen=TAIL)
+
+    def wrote(self, event: StoredEvent) -> None:
+        """This session just appended this settlement."""
+        self._ours.append(event.seq)
 
     def rows(self) -> tuple[ResultRow, ...]:
         """The last rows as of now, newest first."""
         if self._seq is None:
-            found = self._first()
-        else:
-            found = self._store.events.of_kinds(
-                self._session, (_SETTLED,), after=self._seq, until=self._until
-            )
+            self._first()
+            return self._rows
+        found = self._store.events.of_kinds(self._session, (_SETTLED,), after=self._seq, until=self._until)
         if found:
             self._seq = found[-1].seq
-            self._rows = (tail_of(found, self._store) + self._rows)[:TAIL]
+            new = [row for event in found[: -TAIL - 1 : -1] if (row := self._row(event)) is not None]
+            self._rows = (*new, *self._rows)[:TAIL]
         return self._rows
 
     def by_run(self, number: int) -> ResultRow | None:
@@ -228,14 +238,25 @@ class Results:
             )
         return self.content(row)
 
-    def _first(self) -> list[StoredEvent]:
-        """The newest settlements that hold enough rows, when nothing is known yet."""
-        many = 2 * TAIL
+    def _first(self) -> None:
+        """Read the log backwards until there are enough rows, when nothing is known yet."""
+        rows: list[ResultRow] = []
+        until = self._until
         while True:
-            found = self._store.events.of_kinds(self._session, (_SETTLED,), until=self._until, newest=many)
-            if len(found) < many or len(tail_of(found, self._store)) == TAIL:
-                return found
-            many *= 4
+            found = self._store.events.of_kinds(self._session, (_SETTLED,), until=until, newest=_PAGE)
+            for event in reversed(found):
+                self._seq = self._seq or event.seq
+                row = self._row(event)
+                rows += [row] if row is not None else []
+                if len(rows) == TAIL:
+                    break
+            if len(rows) == TAIL or len(found) < _PAGE:
+                self._rows = tuple(rows)
+                return
+            until = found[0].seq - 1
+
+    def _row(self, event: StoredEvent) -> ResultRow | None:
+        return row_of(event, self._store, ours=event.seq in self._ours)
 
 
 def _chosen(rows: Sequence[ResultRow], named: Mentions) -> set[int]:

@@ -293,7 +293,7 @@ def _unalias(tree: ast.Module) -> None:
     for node in tree.body:
         match node:
             case ast.ImportFrom(names=names):
-                plain |= {alias.asname: alias.name for alias in names if alias.asname is not None}
+                plain |= {it.asname: it.name for it in names if it.asname not in (None, it.name)}
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)):
                 plain[name] = other
             case _:

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import chain, islice
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -154,7 +153,7 @@ class Checker:
         host = self._catalogue(stubs, exact=False).joined(self._catalogue(results.session, exact=True))
         sound = [entry for entry in entries if entry.key not in {problem.key for problem in found}]
         try:
-            _, cells, _ = await self._findings("", host, [stubs, results.session], (), sound)
+            _, cells, _ = await self._findings("", host, [stubs, results.session], results, sound)
         except _Unchecked as unchecked:
             raise RuntimeError(str(unchecked)) from unchecked
         return found + pre.problems(sound, cells)
@@ -203,8 +202,7 @@ class Checker:
         preamble: Sequence[PreambleEntry],
     ) -> tuple[Verdict, Sequence[Sequence[Finding]]]:
         """The verdict on a script below these entries, and what the checker found in them."""
-        rows = around.results.rows if around.results else ()
-        asked = asyncio.ensure_future(self._findings(source, catalogue, texts, rows, preamble))
+        asked = asyncio.ensure_future(self._findings(source, catalogue, texts, around.results, preamble))
         try:
             await asyncio.sleep(0)  # it is asked now, and works while we look ourselves
             found = _ours(case(), around.results)
@@ -234,7 +232,7 @@ class Checker:
         source: str,
         catalogue: Catalogue,
         stubs: Sequence[str],
-        rows: Sequence[str],
+        earlier: ResultTypes | None,
         preamble: Sequence[PreambleEntry],
     ) -> tuple[tuple[Finding, ...], Sequence[Sequence[Finding]], list[str]]:
         """Findings in the script and in each entry, and the names of the stub modules."""
@@ -242,23 +240,22 @@ class Checker:
         cells = [*(entry.code for entry in preamble), source]
         async with self._lock:
             try:
-                return await self._examine(used, rows, cells)
+                return await self._examine(used, earlier, cells)
             except ServerLostError:
                 await self._drop()
             try:  # it may have died long ago, of something else
-                return await self._examine(used, rows, cells)
+                return await self._examine(used, earlier, cells)
             except ServerLostError as error:
                 await self._drop()
                 raise _Unchecked(str(error)) from error
 
     async def _examine(
-        self, used: Sequence[tuple[str, Sequence[str]]], rows: Sequence[str], cells: Sequence[str]
+        self, used: Sequence[tuple[str, Sequence[str]]], earlier: ResultTypes | None, cells: Sequence[str]
     ) -> tuple[tuple[Finding, ...], Sequence[Sequence[Finding]], list[str]]:
         server, project = await self._running()
         try:
             async with asyncio.timeout(self._timeout):
-                texts = [*(text for text, _ in used), *rows]
-                modules = await self._modules(server, project, texts)
+                modules = await self._modules(server, project, [text for text, _ in used], earlier)
                 names = [", ".join(exported) for _, exported in used]
                 host = "".join(f"from {m} import {n}\n" for m, n in zip(modules, names, strict=False))
                 first, *between, script = await server.examine(host, cells)
@@ -271,18 +268,21 @@ class Checker:
         _refuse_dirty("the host's names cannot be read", first)
         return script, between, modules
 
-    async def _modules(self, server: TypeServer, project: Project, texts: Sequence[str]) -> list[str]:
-        """The names of the modules that hold these stubs, each of them free of errors."""
-        names: list[str] = []
-        new: dict[Path, str] = {}
-        for text in texts:
-            name, path = project.add(text)
-            names.append(name)
-            if path is not None:
-                new[path] = text
+    async def _modules(
+        self, server: TypeServer, project: Project, texts: Sequence[str], earlier: ResultTypes | None
+    ) -> list[str]:
+        """The names of the modules that hold these stubs, each of them free of errors.
+
+        Those of `results` are written by us and change with every run: they are read as far as the script needs them.
+        """
+        ours = (earlier.session, *earlier.rows) if earlier else ()
+        added = [(text, *project.add(text)) for text in dict.fromkeys([*texts, *ours])]
+        names = [name for _, name, _ in added]
+        new = {path: text for text, _, path in added if path is not None}
         if new:
             server.announce(new)
-            for path, findings in (await server.examine_stubs(new)).items():
+            unproven = {path: text for path, text in new.items() if text not in ours}
+            for path, findings in (await server.examine_stubs(unproven)).items():
                 if any(finding.rule in _STUB_ERRORS for finding in findings):
                     project.spoil(path.stem)
         if any(map(project.is_spoilt, names)):

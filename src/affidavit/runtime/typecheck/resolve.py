@@ -252,10 +252,10 @@ def _arguments(annotation: ast.expr) -> list[ast.expr]:
 
 def _literal(node: ast.expr) -> int | str | None:
     try:
-        value = ast.literal_eval(node)
+        value: object = node.value if isinstance(node, ast.Constant) else ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
-    return value if type(value) in {int, str} else None
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
 def _substitute(annotation: ast.expr, variables: Mapping[str, ast.expr]) -> ast.expr:

@@ -74,7 +74,7 @@ def parse(source: str) -> Outcome:
             tree = ast.parse(source, "<script>")
             if len(source) > _MAX_COMPILED:
                 return Parsed(text=text, tree=tree)
-            if _finally_depth(tree) > _MAX_FINALLY:
+            if source.count("finally") > _MAX_FINALLY and _finally_depth(tree) > _MAX_FINALLY:
                 return Unparsable(reason=f"more than {_MAX_FINALLY} `finally` blocks inside each other")
             return _compiled(source, tree, text)
     except SyntaxError as error:

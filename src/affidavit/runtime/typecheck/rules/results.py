@@ -122,16 +122,16 @@ def _content(case: Case, node: ast.Attribute) -> Diagnostic | None:
     if row is None or kind is None:
         return None
     written = case.source_of(node.value, 60) or f"results.by_run({row[1]})"
-    match ast.unparse(kind):
-        case "Literal['large']" if node.attr == "data":
+    match kind:
+        case ast.Subscript(slice=ast.Constant(value="large")) if node.attr == "data":
             message = f"the value of run {row[1]} is too large for .data"
             return case.found(node, "result-kind", message, f"await {written}.load()")
-        case "Literal['error']":
+        case ast.Subscript(slice=ast.Constant(value="error")):
             message = f"run {row[1]} failed: it has .error and no value"
             return case.found(node, "result-kind", message, f"{written}.error")
-        case "Literal['omitted']":
+        case ast.Subscript(slice=ast.Constant(value="omitted")):
             return case.found(node, "result-kind", f"the value of run {row[1]} is no longer kept")
-        case "Literal['done']" if node.attr == "data" and _is_used(case, node):
+        case ast.Subscript(slice=ast.Constant(value="done")) if node.attr == "data" and _is_used(case, node):
             message = f"run {row[1]} returned nothing: its .data is None"
             return case.found(node, "result-kind", message, "results.last.data")
         case _:

@@ -135,8 +135,8 @@ class Results(Sequence[Row]):
         self._bridge = bridge
         made: list[Row] = []
         at = 0
-        for *row, length in rows:
-            made.append(Row(bridge, *row, sent[at : at + length]))
+        for number, run_id, kind, size, length in rows:
+            made.append(Row(bridge, number, run_id, kind, size, sent[at : at + length]))
             at += length
         self._rows = tuple(made)
 

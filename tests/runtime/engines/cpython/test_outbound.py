@@ -1,0 +1,61 @@
+"""What a child is told is what was meant: values come out of the shorter spelling as they went in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from affidavit.evidence import values
+from affidavit.runtime.engines.cpython.outbound import program_body, untagged
+from affidavit.runtime.engines.cpython.wire import SECTIONS
+from affidavit.runtime.program import Earlier, Program
+
+_LOOK_ALIKE = '{"$float":"1.0"}'
+_TEXT = st.text(max_size=8) | st.sampled_from([_LOOK_ALIKE, f'x{_LOOK_ALIKE}"', "\\" + _LOOK_ALIKE, "$float"])
+_FLOATS = st.floats(allow_nan=False) | st.integers(-(10**18), 10**18).map(float)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | _FLOATS | _TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_VALUES)
+@example({"$float": "1.0"})
+@example([_LOOK_ALIKE, {_LOOK_ALIKE: 1.0}, 1e15, 1e16, 999999999999999.0, 9999999999999999.0, -0.0])
+def test_values_are_told_unchanged(value: Any) -> None:
+    told = values.decode(json.loads(untagged(orjson.dumps(values.encode(value)))))
+    assert repr(told) == repr(value)
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, -12.0, 999999999999999.0])
+def test_whole_floats_need_no_tag(number: float) -> None:
+    assert untagged(orjson.dumps(values.encode({"n": number}))) == f'{{"n":{number!r}}}'.encode()
+
+
+@pytest.mark.parametrize("text", ["1", "01.0", "1.5", "+1.0", "1.00", " 1.0", "1e5", "nan", "1.0e5", ".0"])
+def test_a_tag_that_no_encoder_writes_stays_one(text: str) -> None:
+    body = orjson.dumps({"$float": text})
+    assert untagged(body) == body
+
+
+def test_what_rows_hold_follows_the_program() -> None:
+    rows = (
+        Earlier(number=3, run_id="r3", kind="data", size=9, content=b'{"n":{"$float":"2.0"}}'),
+        Earlier(number=2, run_id="r2", kind="large", size=20_000),
+        Earlier(number=1, run_id="r1", kind="data", size=1, content=b"7"),
+    )
+    body = program_body(Program(source="1", tree={}, inputs={"x": {"$float": "1.0"}}, results=rows))
+    lengths = SECTIONS.unpack_from(body)
+    assert len(body) == SECTIONS.size + sum(lengths)
+    assert json.loads(body[SECTIONS.size :][: lengths[0]])["results"] == [
+        [3, "r3", "data", 9, 9],
+        [2, "r2", "large", 20_000, 0],
+        [1, "r1", "data", 1, 1],
+    ]
+    assert body.endswith(b'{"x":1.0}{"n":2.0}7')
