@@ -361,6 +361,8 @@ class Workspace:
         findings += [
             _loading(f"mount {name}", loaded, "contract") for name, loaded in self._opened.adapters().items()
         ]
+        told = [(f"mounted {it.name}", f"left out: {one}") for it in self.mounts() for one in it.left_out]
+        findings += [Finding(name=it, ok=False, detail=one, decisive=False) for it, one in told]
         # What one engine lacks is told and not decisive by itself: `engine auto` sums it up.
         probed = [*await asyncio.to_thread(CPythonEngine.probe), *await asyncio.to_thread(MontyEngine.probe)]
         findings += [replace(finding, decisive=False) for finding in probed]

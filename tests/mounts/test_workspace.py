@@ -11,6 +11,7 @@ import pytest
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError
 from affidavit.extensions import Description, Mount, Snapshot, Source
+from affidavit.interfaces.cli import run as run_cli
 from affidavit.mounts.python import PythonAdapter
 from affidavit.policy import Grant
 from affidavit.store.journal import JournalSettings
@@ -331,3 +332,20 @@ async def test_what_cannot_be_mounted_is_said(tmp_path: Path, spec: str, words: 
             workspace.mount(spec)
         assert caught.value.code == "mount-invalid"
         assert caught.value.hint
+
+
+def test_what_cannot_be_offered_is_told_by_show_describe_and_doctor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BREACH", "1")
+    assert run_cli(["mount", "add", f"odd={ODD}", "--env", "BREACH"]) == 0
+    capsys.readouterr()
+    for words, kept in (
+        (["mount", "show", "odd"], "tool breach"),
+        (["describe", "df.tool.odd"], "# left out: tool breach: it is no tool of the protocol"),
+        (["describe", "df.tool.odd", "--json"], '"left_out":'),
+        (["describe"], "# left out: tool.odd tool breach: it is no tool of the protocol"),
+        (["doctor"], "left out: tool breach: it is no tool of the protocol"),
+    ):
+        run_cli(words)
+        assert kept in capsys.readouterr().out, words

@@ -69,6 +69,11 @@ class Mounted:
     about: str = ""
     snapshot: Snapshot | None = None
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is there and cannot be offered: place and why. Of a file that was analysed, nothing."""
+        return () if self.artifact else tuple(f"{it.place}: {it.message}" for it in self.limitations)
+
     def as_json(self) -> dict[str, Any]:
         """The mount as `affidavit mount show` prints it."""
         return {

@@ -107,7 +107,10 @@ class OpenMounts:
             kind=adapter.name,
             uri=asked.uri,
             project=project,
-            limitations=tuple(replace(it, message=secrets.text(it.message)) for it in described.limitations),
+            limitations=tuple(
+                replace(it, place=secrets.text(it.place), message=secrets.text(it.message))
+                for it in described.limitations
+            ),
             place=adapter.place,
             folder=str(asked.folder),
             options=asked.options,
@@ -120,7 +123,7 @@ class OpenMounts:
         """The operations of a mount, as `or_empty`."""
 
         def opened() -> Namespace:
-            namespace = self._opened(mounted).namespace
+            namespace = replace(self._opened(mounted).namespace, left_out=mounted.left_out)
             return (
                 observed(namespace, seen_lately(self._store.evidence)) if is_untyped(namespace) else namespace
             )

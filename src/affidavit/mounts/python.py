@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final, Literal
 
 from affidavit.errors import AffidavitError, FailedError, UsageError
-from affidavit.evidence.record import JsonValue
+from affidavit.evidence.record import JsonValue, Limitation
 from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.namespaces.functions import Marks, marks_of, operation_from_function
 from affidavit.namespaces.names import identifiers
@@ -44,7 +44,15 @@ class PythonAdapter:
         """Import the module, to see that it can be mounted: its functions are read anew in each process."""
         mounted = _Module(source)
         names = ", ".join(mounted.namespace.operations)
-        return Description(contents=None, summary=f"functions: {names}", snapshot=await mounted.snapshot())
+        return Description(
+            contents=None,
+            summary=f"functions: {names}",
+            snapshot=await mounted.snapshot(),
+            limitations=tuple(
+                Limitation(code="schema-unsupported", place=name, message=why)
+                for name, why in (one.split(": ", 1) for one in mounted.namespace.left_out)
+            ),
+        )
 
     def open(self, source: Source, contents: JsonValue) -> Mount:  # noqa: ARG002 - the module itself says it
         """Import the module."""
@@ -123,8 +131,8 @@ def module_namespace(name: str, target: str, *, folder: Path | None = None) -> N
     """A namespace of a module's typed functions.
 
     Its operations are what `__all__` lists of functions, else what is marked with `operation`, else every public
-    function that the module defines. A function that cannot be an operation is left out, and the namespace's
-    documentation says so; one that was marked is an error instead.
+    function that the module defines. A function that cannot be an operation is left out, and the namespace
+    says so; one that was marked is an error instead.
 
     Args:
         name: the namespace's Python name. It does not enter records; the module's name does.
@@ -165,9 +173,7 @@ def _of_module(name: str, module: ModuleType) -> Namespace:
             hint="Define public functions with annotated parameters.",
         )
     doc = (inspect.getdoc(module) or "").strip()
-    if left_out:
-        doc = f"{doc}\n\nNot callable: {'; '.join(left_out)}.".strip()
-    return _namespace(name, made, doc)
+    return replace(_namespace(name, made, doc), left_out=tuple(left_out))
 
 
 def load_module(target: str, *, folder: Path | None = None) -> ModuleType:

@@ -23,6 +23,7 @@ __all__ = ["Description", "Directory", "Found", "describe"]
 
 MAX_FOUND: Final = 8
 MAX_LISTED: Final = 40
+MAX_LEFT_OUT: Final = 10
 MAX_ALSO: Final = 3
 _WEIGHTS: Final = {"name": 8.0, "path": 4.0, "parameter": 2.0, "doc": 1.0}
 _PREFIX: Final = 0.4  # how much a word that only begins like an asked one counts
@@ -65,6 +66,7 @@ class Directory:
         found: the lines shown.
         total: how many there are, shown or not.
         hint: the next step.
+        left_out: what is there and cannot be offered, and why; only where there is any.
     """
 
     path: str
@@ -72,16 +74,18 @@ class Directory:
     total: int
     hint: str
     doc: str = ""
+    left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
         """The listing as JSON."""
-        return {
+        shown: dict[str, JsonValue] = {
             "path": self.path,
             "doc": self.doc,
             "found": [one.as_json() for one in self.found],
             "total": self.total,
             "hint": self.hint,
         }
+        return shown | {"left_out": list(self.left_out)} if self.left_out else shown
 
     def text(self) -> str:
         """The listing as text: a signature and a comment per line."""
@@ -89,6 +93,7 @@ class Directory:
         lines += [one.text() for one in self.found]
         if self.total > len(self.found):
             lines.append(f"# {self.total - len(self.found)} more")
+        lines += [f"# left out: {one}" for one in self.left_out]
         return "\n".join([*lines, f"# {self.hint}"]) + "\n"
 
 
@@ -299,7 +304,28 @@ def _listing(
         total=len(found),
         hint=hint,
         doc=_line_of(start.doc),
+        left_out=_left_out(start, full=full),
     )
+
+
+def _left_out(namespace: Namespace, *, full: bool) -> tuple[str, ...]:
+    found = tuple(_gathered(namespace, ""))
+    if full:
+        return found
+    shown = tuple(_line_of(one, limit=200) for one in found[:MAX_LEFT_OUT])
+    return (
+        shown
+        if len(found) <= MAX_LEFT_OUT
+        else (*shown, f"{len(found) - MAX_LEFT_OUT} more; `affidavit mount show` lists them")
+    )
+
+
+def _gathered(namespace: Namespace, path: str) -> Iterator[str]:
+    """What is left out here and below, there with its namespace."""
+    for one in namespace.left_out:
+        yield f"{path} {one}" if path else one
+    for name, child in namespace.children.items():
+        yield from _gathered(child, f"{path}.{name}" if path else name)
 
 
 def _branches(start: Namespace, prefix: str) -> Iterator[Found]:
@@ -318,9 +344,8 @@ def _branches(start: Namespace, prefix: str) -> Iterator[Found]:
         level = deeper
     for path, node in level:
         count = sum(1 for _ in _walk(node, ""))
-        yield Found(
-            path=path, signature=f"df.{path}", doc=f"{count} operations. {_line_of(node.doc)}".strip()
-        )
+        words = f"{count} operations. {_line_of(node.doc)}".strip()
+        yield Found(path=path, signature=f"df.{path}", doc=words)
     for name, operation in start.operations.items():
         yield _line(prefix + name, operation)
 

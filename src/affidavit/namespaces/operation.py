@@ -109,9 +109,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
-    """A named set of operations and of namespaces below it: `df`, `df.db`, `df.db.app`, `df.db.app.modules`."""
+    """A named set of operations and of namespaces below it: `df`, `df.db`, `df.db.app`, `df.db.app.modules`.
+
+    Attributes:
+        left_out: what is there and cannot be offered, each as its place and why.
+    """
 
     name: str
     doc: str = ""
+    left_out: tuple[str, ...] = ()
     operations: Mapping[str, Operation] = field(default_factory=dict[str, Operation])
     children: Mapping[str, Namespace] = field(default_factory=dict[str, "Namespace"])

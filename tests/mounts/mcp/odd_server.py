@@ -42,8 +42,8 @@ def text(words: str) -> Json:
     return {"content": [{"type": "text", "text": words}]}
 
 
-def listed() -> list[Json]:
-    tools: list[Json] = [
+def listed() -> list[Any]:
+    tools: list[Any] = [
         {"name": n, "description": n, "inputSchema": s, "annotations": HINTS.get(n)} for n, s in TOOLS.items()
     ]
     tools += [
@@ -52,7 +52,14 @@ def listed() -> list[Json]:
     ]
     if "BREACH" in os.environ:
         tools.append({"name": "breach", "inputSchema": {"type": "string"}})
-    return [{k: v for k, v in tool.items() if v is not None} for tool in tools]
+        tools += [7, {"inputSchema": EMPTY}, {"name": "wordless"}, {"name": ["x"], "inputSchema": EMPTY}]
+        tools.append({"name": "hints", "inputSchema": EMPTY, "annotations": {"readOnlyHint": "perhaps"}})
+        tools.append({"name": "out", "inputSchema": EMPTY, "outputSchema": [1]})
+        tools.append({"name": "after", "description": "a good one", "inputSchema": EMPTY})
+    for tool in tools[: len(TOOLS)]:
+        if tool["annotations"] is None:
+            del tool["annotations"]
+    return tools
 
 
 seen: list[object] = []

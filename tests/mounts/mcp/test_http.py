@@ -1,5 +1,6 @@
 """Streamable HTTP with a server that breaks it: each call gets its own error, and the connection goes on."""
 
+import gzip
 import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -73,7 +74,10 @@ REPLY = b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "
         (b"not json", JSON, "result-invalid", "JSON"),
         (b"<html>", {"Content-Type": "text/html"}, "tool-failed", "content type"),
         (b"", EVENTS, "tool-failed", "ended"),
+        (gzip.compress(REPLY % b"x"), JSON | {"Content-Encoding": "gzip"}, "result-invalid", "packed"),
+        (gzip.compress(REPLY % b"x"), EVENTS | {"Content-Encoding": "gzip"}, "tool-failed", "packed"),
     ],
+    ids=lambda value: None if isinstance(value, str) else "",
 )  # fmt: skip
 async def test_what_cannot_be_read_is_an_error_of_its_call(
     tmp_path: Path, echo: Echo, monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str],

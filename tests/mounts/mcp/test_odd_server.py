@@ -174,12 +174,18 @@ async def test_tools_that_cannot_be_offered_are_told_and_stop_no_other(tmp_path:
         assert "looped" in mount.namespace.operations
 
 
-async def test_a_list_that_is_none_of_the_protocol_is_refused_with_its_place(tmp_path: Path) -> None:
-    with pytest.raises(
-        FailedError, match=r"list of tools cannot be read: .*at \$.tools\[\d+\].inputSchema.type"
-    ):
-        async with odd(tmp_path, {"env": ["BREACH"]}, {"BREACH": "1"}):
-            pass
+async def test_a_tool_that_is_none_of_the_protocol_is_left_out_alone(tmp_path: Path) -> None:
+    async with odd(tmp_path, {"env": ["BREACH"]}, {"BREACH": "1"}) as mount:
+        told = {it.place: it.message for it in mount.description.limitations}
+        assert told.keys() == {
+            "tool elsewhere", "tool breach", "tool number 27", "tool number 28", "tool wordless", "tool number 30",
+            "tool hints", "tool out",
+        }  # fmt: skip
+        assert "at $.inputSchema.type" in told["tool breach"]
+        assert "at $.annotations.readOnlyHint" in told["tool hints"]
+        assert "at $.inputSchema" in told["tool wordless"]
+        assert await mount.call("after") == "after"
+        assert await mount.call("next") == "next"
 
 
 async def test_three_hundred_tools(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """What comes back: values, errors, waits, and nothing from a host that nobody granted."""
 
 import asyncio
+import gzip
 import json
 import logging
+import tracemalloc
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -302,12 +304,64 @@ async def test_one_odd_operation_costs_only_itself(tmp_path: Path, echo: Echo) -
         "/e": {"get": {"operationId": "e", "servers": [{"url": "http://10.0.0.1/"}], "responses": {}}},
         "/f": {"get": {"operationId": "f", "parameters": [{"$ref": "#/paths/~1f/get/parameters/0"}]}},
         "/g": {"get": {"parameters": [], "responses": {}}},
+        "/h": 5,
+        "/i": {"$ref": "#/paths/nowhere"},
+        "/j": {"get": None},
+        "/k": {"get": {"parameters": [{"name": 7, "in": "query"}]}},
+        "/l": {"get": {"parameters": [{"name": "l", "in": "query", "schema": {"type": "text"}}]}},
+        "/m": {"get": {"parameters": [{"name": "m", "in": "query", "schema": {"properties": [1]}}]}},
+        "/n": {"post": {"requestBody": {"content": []}}},
+        "/o": {"get": {"security": 5}},
+        "/p": {"get": {"responses": {"200": {"content": {"application/json": {"schema": 7}}}}}},
+        "/q": {"get": {"parameters": 1}},
+        "@10.0.0.1/r": {"get": {}},
+        "x-own": {"get": {}},
     }
-    async with api(tmp_path, echo, paths) as mount:
+    async with api(tmp_path, echo, paths, components=[1], info=3) as mount:
         assert sorted(mount.namespace.operations) == ["find", "get_g"]
-        assert [it.place for it in mount.description.limitations] == [
-            f"GET /{name}" for name in ("a", "b", "c/{id}", "d", "f", "e")
-        ]
+        told = {it.place: it.message for it in mount.description.limitations}
+        assert told.keys() == {
+            *(f"GET /{name}" for name in ("a", "b", "c/{id}", "d", "f", "e", "j", "k", "l", "m", "o", "p", "q")),
+            "/h", "/i", "POST /n", "@10.0.0.1/r",
+        }  # fmt: skip
+        assert all(told.values())
+
+
+async def test_what_says_which_host_is_meant_is_no_argument(tmp_path: Path, echo: Echo) -> None:
+    paths = get(
+        *(
+            {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+            for name in ("Host", "content-length", "Transfer-Encoding", "X-Good")
+        )
+    )
+    async with api(tmp_path, echo, paths) as mount:
+        assert [it.original for it in mount.operation("find").parameters] == ["X-Good"]
+        await mount.call("find", **{"X-Good": "g"})
+        assert echo.asked[-1].headers["host"] == echo.url.removeprefix("http://")
+
+
+async def test_a_header_that_no_header_can_hold_is_refused(tmp_path: Path, echo: Echo) -> None:
+    async with api(
+        tmp_path, echo, get({"name": "X-A", "in": "header", "schema": {"type": "string"}})
+    ) as mount:
+        for value in ("é", "漢", "a\0b", "\ud800"):
+            with pytest.raises(UsageError, match="X-A") as caught:
+                await mount.call("find", **{"X-A": value})
+            assert caught.value.code == "arguments-invalid"
+        assert echo.asked == []
+
+
+async def test_what_is_packed_small_is_still_bounded(tmp_path: Path, echo: Echo) -> None:
+    packed = gzip.compress(b'"' + b"x" * (40 << 20) + b'"')
+    echo.answer = lambda asked: (200, JSON | {"Content-Encoding": "gzip"}, packed)
+    async with api(tmp_path, echo, get(), {"max_reply": 1 << 20}) as mount:
+        tracemalloc.start()
+        try:
+            with pytest.raises(FailedError, match="more than 1048576 bytes"):
+                await mount.call("find")
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        finally:
+            tracemalloc.stop()
 
 
 async def test_a_description_from_a_url_grants_its_own_host(tmp_path: Path, echo: Echo) -> None:

@@ -71,7 +71,7 @@ class McpAdapter:
         """Connect, list every tool, and let go of the server again."""
         connection = _connection(source)
         try:
-            client, tools = await connection.tools()
+            client, tools, left_out = await connection.tools()
             info = client.server_info
             server = {
                 "name": info.name if info else "anonymous",
@@ -86,6 +86,7 @@ class McpAdapter:
             "tools": [_tool(tool) for tool in sorted(tools, key=lambda tool: tool.name)],
         }
         made, limitations = _operations(contents, _options(source), connection)
+        limitations += [_left_out(name, "schema-unsupported", why) for name, why in left_out.items()]
         return Description(
             contents=contents,
             summary=f"{server['name']} {server['version']}: {len(made)} tools".replace("  ", " "),
@@ -169,7 +170,6 @@ def _words(command: str) -> list[str]:
 async def _started(source: Source, options: McpOptions, words: list[str]) -> AsyncGenerator[Link]:
     from mcp.client.stdio import get_default_environment
 
-    from affidavit.mounts.mcp.connection import Link
     from affidavit.mounts.mcp.stdio import stdio_transport
 
     environment = get_default_environment() | {name: source.secret(name) for name in options.env}
@@ -180,10 +180,8 @@ async def _started(source: Source, options: McpOptions, words: list[str]) -> Asy
         async def streams() -> AsyncGenerator[Any]:
             yield received, sent
 
-        yield Link(
-            client=_client(source, options, streams()),
-            ended=process.ended.is_set,
-            last_words=lambda: process.last_words,
+        yield _link(
+            source, options, streams(), ended=process.ended.is_set, last_words=lambda: process.last_words
         )
 
 
@@ -191,7 +189,6 @@ async def _started(source: Source, options: McpOptions, words: list[str]) -> Asy
 async def _reached(source: Source, options: McpOptions, url: str) -> AsyncGenerator[Link]:
     from mcp.client.streamable_http import streamable_http_client
 
-    from affidavit.mounts.mcp.connection import Link
     from affidavit.mounts.mcp.http import MAX_REPLY, http_client
 
     def headers() -> dict[str, str]:
@@ -200,19 +197,27 @@ async def _reached(source: Source, options: McpOptions, url: str) -> AsyncGenera
     headers()  # what is not set is told as that, and not as a request that failed
     async with http_client(headers) as http:
         transport = streamable_http_client(url, http_client=http, max_sse_event_size=MAX_REPLY)
-        yield Link(client=_client(source, options, transport))
+        yield _link(source, options, transport)
 
 
-def _client(source: Source, options: McpOptions, transport: Any) -> Any:
+def _link(source: Source, options: McpOptions, transport: Any, **process: Any) -> Link:
     import mcp_types as types
     from mcp.client.client import Client
+
+    from affidavit.mounts.mcp.connection import Link
+    from affidavit.mounts.mcp.listing import Sieve
 
     async def hear(message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             source.tell("the server offers other tools now; mount it again to see them")
 
+    sieve = Sieve()
     info = types.Implementation(name="affidavit", version=McpAdapter.version)
-    return Client(transport, message_handler=hear, client_info=info, mode=options.mode, cache=None)
+    client = Client(
+        sieve.sifted(transport), message_handler=hear, client_info=info, mode=options.mode, cache=None
+    )
+    sieve.version = lambda: client.session.protocol_version
+    return Link(client=client, sieve=sieve, **process)
 
 
 def _tool(tool: types.Tool) -> dict[str, JsonValue]:
@@ -254,6 +259,8 @@ def _operations(
             made[name] = _operation(name, tool, options, connection, prefix, producer)
         except AffidavitError as error:
             limitations.append(_left_out(original, error.code, error.message))
+        except Exception as error:  # a schema is foreign text: one that breaks its reader costs that tool
+            limitations.append(_left_out(original, "schema-unsupported", f"{type(error).__name__}: {error}"))
     return made, limitations
 
 

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from affidavit.errors import AffidavitError, FailedError
 from affidavit.mounts.foreign import json_path
+from affidavit.mounts.mcp.listing import Sieve
 
 __all__ = ["Connect", "Connection", "Link"]
 
@@ -36,11 +37,13 @@ class Link:
 
     Attributes:
         client: not entered yet.
+        sieve: what its list of tools passes.
         ended: whether the server can say nothing more.
         last_words: the end of what it wrote to its standard error.
     """
 
     client: Client
+    sieve: Sieve
     ended: Callable[[], bool] = field(default=lambda: False)
     last_words: Callable[[], str] = field(default=lambda: "")
 
@@ -99,13 +102,14 @@ class Connection:
         except ValidationError as error:
             raise _unreadable(tool, error) from None
 
-    async def tools(self) -> tuple[Client, list[types.Tool]]:
-        """The client, and every tool that the server lists.
+    async def tools(self) -> tuple[Client, list[types.Tool], dict[str, str]]:
+        """The client, every tool that the server lists, and why others are left out, by their names.
 
         Raises:
             FailedError: `mount-failed`.
         """
         live = await self._connected()
+        live.sieve.begin()
         found: list[types.Tool] = []
         cursors = set[str | None]()
         cursor: str | None = None
@@ -117,7 +121,8 @@ class Connection:
                     page = await live.client.list_tools(cursor=cursor)
                     found.extend(page.tools)
                     if page.next_cursor is None:
-                        return live.client, found
+                        live.sieve.note_missing(found)
+                        return live.client, found, live.sieve.left_out
                     cursor = page.next_cursor
         except TimeoutError:
             raise self._unreachable("it did not list its tools in time") from None
@@ -201,6 +206,11 @@ class _Live:
     def client(self) -> Client:
         assert self._link is not None
         return self._link.client
+
+    @property
+    def sieve(self) -> Sieve:
+        assert self._link is not None
+        return self._link.sieve
 
     def is_of_this_loop(self) -> bool:
         return self._loop is asyncio.get_running_loop()

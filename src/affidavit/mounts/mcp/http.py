@@ -38,22 +38,27 @@ def http_client(headers: Callable[[], Mapping[str, str]]) -> httpx2.AsyncClient:
 class _Bounded(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            return response  # nobody asked for that
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         stream = cast("httpx2.AsyncByteStream", response.stream)
-        response.stream = _Checked(stream, events=kind == "text/event-stream")
+        packed = response.headers.get("content-encoding", "identity") != "identity"
+        response.stream = _Checked(stream, events=kind == "text/event-stream", packed=packed)
         return response
 
 
 class _Checked(httpx2.AsyncByteStream):
-    """A body that ends with an error where it is no UTF-8 or too long; streams of events have no end."""
+    """A body that ends with an error where it is no UTF-8 or too long; streams of events have no end.
 
-    def __init__(self, stream: httpx2.AsyncByteStream, *, events: bool) -> None:
+    Nobody asked for a packed one, and what is packed small may be of any size.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, events: bool, packed: bool) -> None:
         self._stream = stream
         self._events = events
+        self._packed = packed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._packed:
+            raise self._broken("it is packed, which nobody asked for")
         decoder = codecs.getincrementaldecoder("utf-8")()
         size = 0
         async for part in self._stream:
@@ -63,10 +68,12 @@ class _Checked(httpx2.AsyncByteStream):
             try:
                 decoder.decode(part)
             except UnicodeDecodeError:
-                problem = f"it is not UTF-8 before byte {size}"
-                # what the SDK makes an error of the one request, in a stream of events and in a document
-                raise (httpx2.SSEError if self._events else httpx2.StreamError)(problem) from None
+                raise self._broken(f"it is not UTF-8 before byte {size}") from None
             yield part
+
+    def _broken(self, problem: str) -> Exception:
+        """What the SDK makes an error of the one request, in a stream of events and in a document."""
+        return (httpx2.SSEError if self._events else httpx2.StreamError)(problem)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -13,12 +13,12 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import Field
 
-from affidavit.errors import AffidavitError, FailedError, NotFoundError, UsageError
+from affidavit.errors import FailedError, NotFoundError, UsageError
 from affidavit.evidence.canonical import freeze, parse
 from affidavit.evidence.record import JsonValue, Limitation, Producer
 from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.mounts.foreign import label
-from affidavit.mounts.openapi.document import Endpoint, endpoints, is_json, server_url
+from affidavit.mounts.openapi.document import Endpoint, endpoints, is_json, left_out, server_url
 from affidavit.mounts.openapi.loading import MAX_BYTES, load
 from affidavit.mounts.openapi.writing import Written, write
 from affidavit.mounts.options import Options, read_options
@@ -223,9 +223,12 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _info(contents: Mapping[str, JsonValue]) -> dict[str, Any]:
-    info: object = contents.get("info")
-    found = cast("dict[str, Any]", info) if isinstance(info, dict) else {}
-    return {"title": "API", "version": "", **found}
+    return {"title": "API", "version": "", **_object(contents.get("info"))}
+
+
+def _object(value: object) -> dict[str, Any]:
+    """A part of the description that should be an object; what is none says nothing."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _operations(
@@ -255,8 +258,8 @@ def _operations(
                 producer=producer,
                 doc=endpoint.doc,
             )
-        except AffidavitError as error:
-            limitations.append(Limitation(code=error.code, place=place, message=error.message))
+        except Exception as error:  # whatever foreign text does to its reader costs that operation
+            limitations.append(left_out(place, error))
     return made, limitations
 
 
@@ -299,8 +302,7 @@ class _Credentials:
     def __init__(self, source: Source, options: OpenApiOptions, contents: Mapping[str, JsonValue]) -> None:
         self._source = source
         self._options = options
-        components = cast("dict[str, Any]", contents.get("components") or {})
-        self._schemes = cast("dict[str, dict[str, Any]]", components.get("securitySchemes") or {})
+        self._schemes: dict[str, Any] = _object(_object(contents.get("components")).get("securitySchemes"))
         for name in options.auth:
             if name not in self._schemes:
                 raise UsageError(
@@ -313,7 +315,7 @@ class _Credentials:
         """Add what belongs into query and cookies to the parts of a request; returns the headers."""
         headers = {name: expand(value, self._source.secret) for name, value in self._options.headers.items()}
         for name in self._group(endpoint):
-            scheme = self._schemes[name]
+            scheme = _object(self._schemes[name])
             value = expand(self._options.auth[name], self._source.secret)
             kind = str(scheme.get("type", "")).lower()
             if kind != "apikey":

@@ -7,7 +7,7 @@ of the description is fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
@@ -15,14 +15,19 @@ from urllib.parse import unquote
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.record import JsonValue, Limitation
 
-__all__ = ["Body", "Endpoint", "Place", "Request", "endpoints"]
+__all__ = ["Body", "Endpoint", "Place", "Request", "endpoints", "left_out"]
 
 Place: TypeAlias = Literal["path", "query", "header", "cookie"]
 Json: TypeAlias = dict[str, Any]
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _STYLES: Final[Mapping[str, str]] = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
-_IGNORED: Final = frozenset({"accept", "content-type", "authorization"})
+# What the standard says to ignore, and what says which host is meant and how the message is framed.
+_IGNORED_WORDS: Final = (
+    "accept content-type authorization host content-length transfer-encoding connection keep-alive te trailer "
+    "upgrade expect proxy-authorization proxy-connection"
+)
+_IGNORED: Final = frozenset(_IGNORED_WORDS.split())
 _TEMPLATE: Final = re.compile(r"\{([^{}]+)\}")
 _MAX_STEPS: Final = 50
 _BYTES: Final[Json] = {
@@ -103,33 +108,41 @@ def endpoints(document: Json) -> tuple[list[Endpoint], list[Limitation]]:
     """Every operation, in order of name, and those that cannot be offered with why."""
     found: dict[str, Endpoint] = {}
     limitations: list[Limitation] = []
-    for path, method, item, operation in _operations(document):
-        name = str(operation.get("operationId") or f"{method} {path}")
-        place = f"{method.upper()} {path}"
+    for path, given in cast("Json", document.get("paths", {})).items():
+        if path.startswith("x-"):
+            continue
         try:
-            if name in found:
-                raise UsageError("mount-invalid", f"two operations are called {name!r}")
-            found[name] = _Reading(document).endpoint(name, method, path, item, operation)
-        except AffidavitError as error:
-            limitations.append(Limitation(code=error.code, place=place, message=error.message))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            # a description is foreign text: one that is not what the standard says costs that operation
-            message = f"it is not as the standard has it: {type(error).__name__}: {error}"
-            limitations.append(Limitation(code="schema-unsupported", place=place, message=message))
+            item = _item(document, path, given)
+        except Exception as error:  # as below
+            limitations.append(left_out(path, error))
+            continue
+        for method in _METHODS:
+            if method not in item:
+                continue
+            try:
+                endpoint = _Reading(document).endpoint(method, path, item, item[method])
+                if endpoint.name in found:
+                    raise UsageError("mount-invalid", f"two operations are called {endpoint.name!r}")
+                found[endpoint.name] = endpoint
+            except Exception as error:
+                # a description is foreign text: one that is not what the standard says costs that operation
+                limitations.append(left_out(f"{method.upper()} {path}", error))
     return [found[name] for name in sorted(found)], limitations
 
 
-def _operations(document: Json) -> Iterator[tuple[str, str, Json, Json]]:
-    paths = cast("Json", document.get("paths", {}))
-    for path, item in paths.items():
-        if not path.startswith("/") or not isinstance(item, dict):
-            continue
-        item_ = cast("Json", item)
-        if "$ref" in item_:
-            item_ = {**_Reading(document).resolved(item_), **item_}
-        for method in _METHODS:
-            if isinstance(item_.get(method), dict):
-                yield path, method, item_, item_[method]
+def left_out(place: str, error: Exception) -> Limitation:
+    """Why an operation cannot be offered."""
+    if isinstance(error, AffidavitError):
+        return Limitation(code=error.code, place=place, message=error.message)
+    message = f"it is not as the standard has it: {type(error).__name__}: {error}"
+    return Limitation(code="schema-unsupported", place=place, message=message)
+
+
+def _item(document: Json, path: str, given: Any) -> Json:
+    if not path.startswith("/"):
+        raise ValueError("a path starts with a slash")
+    item = _Reading(document).resolved(given)
+    return item if item is given else {**item, **given}
 
 
 class _Reading:
@@ -140,7 +153,8 @@ class _Reading:
         self._defs: dict[str, Json] = {}
         self._names: dict[tuple[str, str], str] = {}
 
-    def endpoint(self, name: str, method: str, path: str, item: Json, operation: Json) -> Endpoint:
+    def endpoint(self, method: str, path: str, item: Json, operation: Json) -> Endpoint:
+        name = str(operation.get("operationId") or f"{method} {path}")
         properties: Json = {}
         required: list[str] = []
         requests: list[Request] = []

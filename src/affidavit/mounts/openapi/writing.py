@@ -72,6 +72,10 @@ def _place(endpoint: Endpoint, request: Request, value: Any, written: Written) -
             text = _joined(endpoint, request, value, ",", escape=False)
             if any(ord(char) < 32 or ord(char) == 127 for char in text):
                 raise _unfit(endpoint, request.key, "holds control characters, which no header can")
+            if not text.isascii():
+                raise _unfit(
+                    endpoint, request.key, "holds more than ASCII, which headers do not (RFC 9110, 5.5)"
+                )
             written.headers[request.name] = text
         case "cookie":
             written.cookies += _query(endpoint, request, value)
