@@ -44,7 +44,7 @@ _CODES: Final = {
 
 
 class NativeAnalyzer:
-    """Reads ELF executables and shared objects for x86-64.
+    """Reads ELF executables and shared objects for x86-64 and AArch64.
 
     Args:
         processes: decoding processes; by default as many as there are cores.
@@ -246,6 +246,6 @@ class _Run:
             return FailedError(
                 "artifact-unsupported",
                 f"{name} is {reason}",
-                hint="linked 64-bit little-endian ELF files for x86-64 are read",
+                hint="linked 64-bit little-endian ELF files for x86-64 and AArch64 are read",
             )
         return FailedError("analysis-failed", f"{name}: {message['state']}: {reason}")

@@ -142,6 +142,7 @@ class Descent:
         self._work: list[int] = []
         self._pending: list[int] = []
         self._pads: list[Pads] = []
+        self._by_slot: list[Run] = []
         self.computed: set[int] = set()
         world.decoder.begin()
 
@@ -163,6 +164,7 @@ class Descent:
             pending, self._pending = self._pending, []
             if pending:
                 self.world.jumps(self, pending)
+            self._doubt()
 
     def lead(self, address: int) -> None:
         """A block begins at an address of the function."""
@@ -283,6 +285,8 @@ class Descent:
         name = self._stub_name(run.target)
         if run.slot is not None:
             name = self.world.image.imports.get(run.slot)
+            if run.since is not None:
+                self._by_slot.append(run)
         returns = not self._ends(run.target, name)
         if returns and self.function.sized and run.next == self._range(run.at)[1]:
             returns = False  # the compiler knew: nothing of the function follows
@@ -302,6 +306,19 @@ class Descent:
             self.flow.steps[run.at] = [Step("fallthrough", run.next), *caught]
             self.flow.leaders.add(run.next)
         return run.next
+
+    def _doubt(self) -> None:
+        """A slot was read before a call, and the flow turns out to enter in between: what is called is not known."""
+        leaders = self.flow.leaders
+        for run in list(self._by_slot):
+            assert run.since is not None
+            if any(at in leaders for at in range(run.since + 1, run.at + 1)):
+                self._by_slot.remove(run)
+                self.flow.exits.pop(run.at, None)
+                self.flow.steps.pop(run.at, None)
+                following = self._call(run._replace(slot=None, since=None))
+                if following is not None:
+                    self._work.append(following)
 
     def _pad(self, at: int) -> int | None:
         """Where an exception leads that a call lets through, if it is caught here or something is cleaned up."""

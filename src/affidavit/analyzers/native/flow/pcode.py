@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from affidavit.analyzers.native.flow.decoding import Convention
+
 __all__ = [
     "CONSTANT",
-    "MACHINES",
     "MEMORY",
     "REGISTER",
     "UNIQUE",
     "Lifter",
-    "Machine",
     "Op",
     "Varnode",
 ]
@@ -21,30 +21,6 @@ REGISTER: Final = 1
 UNIQUE: Final = 2
 MEMORY: Final = 3
 _SPACES: Final = {"const": CONSTANT, "register": REGISTER, "unique": UNIQUE, "ram": MEMORY}
-
-
-class Machine(NamedTuple):
-    """What the lifter and the convention of calls say of a machine.
-
-    Attributes:
-        language: SLEIGH language.
-        preserved: registers that a call leaves as they were, by offset in the register space.
-        stack: offset of the stack pointer.
-        result: the register in which a function returns its value, in words of the register space.
-        popped: bytes that a call takes from the stack when it returns.
-    """
-
-    language: str
-    preserved: frozenset[int]
-    stack: int
-    result: int
-    popped: int
-
-
-MACHINES: Final = {
-    # rbx, rsp, rbp, r12 to r15 (System V ABI, AMD64, 3.2.1)
-    "x86-64": Machine("x86:LE:64:default", frozenset({0x18, 0x20, 0x28, 0xA0, 0xA8, 0xB0, 0xB8}), 0x20, 0, 8),
-}
 
 
 class Varnode(NamedTuple):
@@ -67,8 +43,8 @@ class Op(NamedTuple):
 class Lifter:
     """Makes p-code. Opening a language takes a tenth of a second, so it is done when first needed."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, convention: Convention) -> None:
+        self.convention = convention
         self._context: Any = None
         self._names: dict[Any, str] = {}
 
@@ -77,7 +53,7 @@ class Lifter:
         import pypcode
 
         if self._context is None:
-            self._context = pypcode.Context(self.machine.language)
+            self._context = pypcode.Context(self.convention.language)
         try:
             translated: Any = self._context.translate(code, base_address=address)
         except (pypcode.BadDataError, pypcode.UnimplError):

@@ -13,6 +13,7 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from affidavit.analyzers.native.flow.blocks import Block, blocks_of, predecessors
+from affidavit.analyzers.native.flow.decoding import Convention
 from affidavit.analyzers.native.flow.descent import Descent, Step, Table
 from affidavit.analyzers.native.flow.dominators import immediate_dominators
 from affidavit.analyzers.native.flow.expressions import (
@@ -27,9 +28,9 @@ from affidavit.analyzers.native.flow.expressions import (
     shifted,
     size_of,
 )
-from affidavit.analyzers.native.flow.pcode import MACHINES, Lifter, Machine
+from affidavit.analyzers.native.flow.pcode import Lifter
 from affidavit.analyzers.native.flow.values import Values
-from affidavit.analyzers.native.loading.frames import at_entry_height
+from affidavit.analyzers.native.loading.frames import ENTRY_HEIGHTS, at_entry_height
 from affidavit.analyzers.native.loading.image import Image
 
 __all__ = ["JumpResolver"]
@@ -38,7 +39,6 @@ _MAX_ENTRIES: Final = 4096
 _MAX_GUARDS: Final = 24
 _MAX_WAYS: Final = 64
 _SCALED: Final = frozenset({"INT_MULT", "INT_LEFT"})
-_ENTRY_HEIGHT: Final = {"x86-64": (7, 8), "aarch64": (31, 0)}
 
 
 class _Guard(NamedTuple):
@@ -62,12 +62,12 @@ class JumpResolver:
 
     Args:
         image: whose.
+        convention: of its machine.
     """
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, convention: Convention) -> None:
         self._image = image
-        self._machine: Machine = MACHINES[image.machine]
-        self._lifter = Lifter(self._machine)
+        self._lifter = Lifter(convention)
 
     def __call__(self, descent: Descent, pending: list[int]) -> None:
         """Find where these jumps lead, and let the descent go on there."""
@@ -147,7 +147,7 @@ class JumpResolver:
         frame = descent.world.functions.frame_of(at)
         if frame is None:
             return False
-        return at_entry_height(frame, at, entry=_ENTRY_HEIGHT[self._image.machine]) is True
+        return at_entry_height(frame, at, entry=ENTRY_HEIGHTS[self._image.machine]) is True
 
 
 class _Scene:
@@ -263,8 +263,9 @@ class _Scene:
             yield found
 
     def _makes_sense(self, target: int) -> bool:
-        nexts = self._descent.world.decoder.nexts
-        if not self._descent.holds(target):
+        decoder = self._descent.world.decoder
+        nexts = decoder.nexts
+        if target % decoder.convention.step or not self._descent.holds(target):
             return False
         before = next((one for one in range(target - 1, target - 16, -1) if one in nexts), None)
         return target in nexts or before is None or nexts[before] <= target
@@ -273,7 +274,7 @@ class _Scene:
         """Places that the function names: another table or value begins there."""
         if self._named is None:
             decoder = self._descent.world.decoder
-            self._named = frozenset(one.target for at in decoder.nexts for one in decoder.references(at))
+            self._named = frozenset(one.target for one in decoder.references(self._blocks))
         return self._named
 
     def _place(self, target: Expression, node: Expression, value: int) -> int | None:

@@ -157,11 +157,11 @@ class Values:
 
     def _after_call(self, node: Varnode, block: int, at: int, depth: int) -> Expression | None:
         """What a register holds behind a call; None where that is what it held before."""
-        machine = self._lifter.machine
+        convention = self._lifter.convention
         _, offset, size = node
-        if self.ops(block)[at].code != "CALLOTHER" and offset == machine.stack and size == _WORD:
-            return add(self.value(node, block, at, depth + 1), constant(machine.popped, size), size)
-        if offset & ~7 in machine.preserved:
+        if self.ops(block)[at].code != "CALLOTHER" and offset == convention.stack and size == _WORD:
+            return add(self.value(node, block, at, depth + 1), constant(convention.popped, size), size)
+        if offset & ~7 in convention.preserved:
             return None
         if (offset + size - 1) >> 3 != offset >> 3:
             return leaf(("called", block, at, node), size)
@@ -172,7 +172,7 @@ class Values:
 
     def is_given_stack(self, block: int) -> bool:
         """Whether the stack pointer behind a block is what the function was entered with."""
-        register = self._lifter.machine.stack
+        register = self._lifter.convention.stack
         height = self.value(Varnode(REGISTER, register, _WORD), block, len(self.ops(block)))
         return height == leaf(("given", register >> 3), _WORD)
 
@@ -274,7 +274,7 @@ class Values:
         A register that holds no result is read behind a call only where the callee leaves it alone: a compiler that
         sees both knows that it does.
         """
-        if word == self._lifter.machine.result:
+        if word == self._lifter.convention.result:
             return None
         at = self._last_write(block, word, index)
         if at is not None:
@@ -410,8 +410,8 @@ class Values:
                     call = at
             writes = self._writes[block] = _Writes(last, call)
         at = writes.last.get(word, -1)
-        machine = self._lifter.machine
-        if word << 3 not in machine.preserved or word << 3 == machine.stack:
+        convention = self._lifter.convention
+        if word << 3 not in convention.preserved or word << 3 == convention.stack:
             at = max(at, writes.call)
         return None if at < 0 else at
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, BinaryIO, Final
 
-from affidavit.analyzers.native.loading.frames import read_frames
+from affidavit.analyzers.native.loading.frames import ENTRY_HEIGHTS, read_frames
 from affidavit.analyzers.native.loading.image import (
     Area,
     DamagedError,
@@ -21,7 +21,7 @@ from affidavit.analyzers.native.loading.image import (
 
 __all__ = ["FORMATS", "load_elf"]
 
-FORMATS: Final = {"EM_X86_64": "x86-64"}
+FORMATS: Final = {"EM_X86_64": "x86-64", "EM_AARCH64": "aarch64"}
 
 _MAX_HEADERS: Final = 65_536
 _ALLOC: Final = 2
@@ -32,6 +32,7 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _RELA: Final = struct.Struct("<QQq")
 _DYNAMIC: Final = struct.Struct("<QQ")
 _NUL: Final = b"\0"
+_MARKS: Final = (b"$d", b"$x")
 _FUNCTIONS: Final = frozenset({2, 10})  # STT_FUNC, STT_GNU_IFUNC
 _RELATIVE: Final = {"x86-64": (8, 37), "aarch64": (1027, 1032)}  # RELATIVE, IRELATIVE
 _SLOTS: Final = {"x86-64": (6, 7), "aarch64": (1025, 1026)}  # GLOB_DAT, JUMP_SLOT
@@ -116,6 +117,7 @@ def load_elf(file: BinaryIO) -> Image:
         imports=imports,
         pointers=pointers,
         frames=_frames(read),
+        data=_declared_data(read),
         limitations=read.limitations,
     )
     image.roots = list(_roots(image, dynamic))
@@ -343,6 +345,26 @@ def _functions_in(data: bytes, names: bytes, *, dynamic: bool) -> Iterator[Symbo
             yield Symbol(value, size, _name(names, where), dynamic)
 
 
+def _declared_data(read: _File) -> list[tuple[int, int]]:
+    """Data in code, as mapping symbols tell it (ELF for the Arm 64-bit Architecture, 5.5.4): `$d` to the next `$x`."""
+    if read.machine != "aarch64":
+        return []
+    marks: dict[int, bool] = {}
+    for one in read.sections:
+        if one.kind == "SHT_SYMTAB" and 0 < one.link < len(read.sections):
+            names, data = read.content(read.sections[one.link]), read.content(one)
+            for where, _, _, section, value, _ in _SYMBOL.iter_unpack(data[: len(data) // 24 * 24]):
+                if names[where : where + 2] in _MARKS and section < len(read.sections):
+                    marks[value] = names[where : where + 2] == _MARKS[0]
+    code = [(one.address, one.address + one.size) for one in read.sections if one.flags & _EXEC]
+    return [
+        (start, min(end, high))
+        for start, end in pairwise([*sorted(marks), 1 << 64])
+        for low, high in code
+        if marks[start] and low <= start < high
+    ]
+
+
 def _name(names: bytes, where: int) -> str:
     end = names.find(_NUL, where)
     return names[where : end if end >= 0 else where].decode("utf-8", "backslashreplace")
@@ -416,7 +438,7 @@ def _frames(read: _File) -> list[Frame]:
         if found is None:
             return []
         start, data = found
-    frames, problem = read_frames(data, start)
+    frames, problem = read_frames(data, start, height=ENTRY_HEIGHTS[read.machine][1])
     if problem:
         read.limitations.append((".eh_frame", problem))
     return frames

@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 
 from affidavit.analyzers.native.loading.image import Frame, Image
 
-__all__ = ["Pads", "at_entry_height", "landing_pads", "read_frames"]
+__all__ = ["ENTRY_HEIGHTS", "Pads", "at_entry_height", "landing_pads", "read_frames"]
+
+ENTRY_HEIGHTS: Final = {"x86-64": (7, 8), "aarch64": (31, 0)}
+"""By machine, register and offset of the canonical frame address at a function's entry."""
 
 _ABSENT: Final = 0xFF
 _SIZES: Final = {0: 8, 2: 2, 3: 4, 4: 8, 10: 2, 11: 4, 12: 8}
@@ -91,12 +94,13 @@ class _Cursor:
         return value & 0xFFFF_FFFF_FFFF_FFFF
 
 
-def read_frames(data: bytes, base: int) -> tuple[list[Frame], str]:
+def read_frames(data: bytes, base: int, *, height: int = 8) -> tuple[list[Frame], str]:
     """Every entry, by address, and what was wrong with the table ("" where nothing was).
 
     Args:
         data: the table.
         base: its address.
+        height: offset of the canonical frame address at a function's entry.
     """
     kinds: dict[int, _Kind | None] = {}
     frames: list[Frame] = []
@@ -121,7 +125,7 @@ def read_frames(data: bytes, base: int) -> tuple[list[Frame], str]:
                 kinds[at] = _kind(data, body + 4, end, base)
             else:
                 kind = kinds.get(body - back)
-                frame = None if kind is None else _frame(data, body + 4, end, base, kind)
+                frame = None if kind is None else _frame(data, body + 4, end, base, kind, height)
                 if frame is not None:
                     frames.append(frame)
                 else:
@@ -162,7 +166,7 @@ def _kind(data: bytes, at: int, end: int, base: int) -> _Kind | None:
     return _Kind(encoding, handlers, bool(letters), b"S" in letters, code, program)
 
 
-def _frame(data: bytes, at: int, end: int, base: int, kind: _Kind) -> Frame | None:
+def _frame(data: bytes, at: int, end: int, base: int, kind: _Kind, height: int) -> Frame | None:
     cursor = _Cursor(data[:end] if end - at > 64 else data, at, base)
     start = cursor.pointer(kind.encoding)
     size = cursor.pointer(kind.encoding & 0x0F)
@@ -176,11 +180,11 @@ def _frame(data: bytes, at: int, end: int, base: int, kind: _Kind) -> Frame | No
             handlers = cursor.pointer(kind.handlers) or 0
         cursor.at = after
     program = data[cursor.at : end]
-    part = not kind.signal and _begins_later(program)
+    part = not kind.signal and _begins_later(program, height)
     return Frame(start, start + size, part, handlers, program, kind.program)
 
 
-def _begins_later(program: bytes) -> bool:
+def _begins_later(program: bytes, height: int) -> bool:
     """Whether the first rules, which hold at the first address, differ from those at a function's entry.
 
     Compilers describe the part of a function that they moved away so: its stack frame is there from the start.
@@ -188,11 +192,10 @@ def _begins_later(program: bytes) -> bool:
     if not program:
         return False
     first = program[0]
-    if (
-        first in (0x0C, 0x0D, 0x0F) or first & 0xC0 == 0x80
-    ):  # def_cfa, def_cfa_register, def_cfa_expression, offset
+    # def_cfa, def_cfa_register, def_cfa_expression, negate_ra_state (the return address is signed), offset
+    if first in (0x0C, 0x0D, 0x0F, 0x2D) or first & 0xC0 == 0x80:
         return True
-    return first == 0x0E and program[1:2] != b"\x08"
+    return first == 0x0E and program[1:2] != bytes((height,))
 
 
 def at_entry_height(frame: Frame, address: int, *, entry: tuple[int, int] = (7, 8)) -> bool | None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 __all__ = ["Area", "DamagedError", "Frame", "Image", "Symbol", "UnsupportedError"]
 
 POINTER: Final = 8
+_ABOVE: Final = 1 << 64
 
 
 class DamagedError(Exception):
@@ -88,6 +89,7 @@ class Image:
         behind: stubs that lead to a function of this very file: address to that function's.
         pointers: values that the loader writes, by address.
         frames: the unwind table, by address.
+        data: ranges in executable areas that symbols declare to be data, by address.
         limitations: places that could not be read, each with its reason.
     """
 
@@ -102,6 +104,7 @@ class Image:
     behind: dict[int, int] = field(default_factory=dict[int, int])
     pointers: Mapping[int, int] = field(default_factory=dict[int, int])
     frames: Sequence[Frame] = ()
+    data: Sequence[tuple[int, int]] = ()
     limitations: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _starts: list[int] = field(init=False)
 
@@ -124,9 +127,17 @@ class Image:
         return None
 
     def code(self, address: int) -> Area | None:
-        """The executable area that holds an address, or None."""
+        """The executable area that holds an address, or None, also where that is declared to be data."""
         area = self.area(address)
-        return area if area is not None and area.executable else None
+        if area is None or not area.executable:
+            return None
+        at = bisect_right(self.data, (address, _ABOVE)) - 1
+        return None if at >= 0 and address < self.data[at][1] else area
+
+    def data_behind(self, address: int) -> int:
+        """Where the next range begins that is declared to be data."""
+        at = bisect_right(self.data, (address, _ABOVE))
+        return self.data[at][0] if at < len(self.data) else _ABOVE
 
     def constant(self, address: int, size: int) -> int | None:
         """The unsigned little-endian integer at an address, or None where it is not there or may change."""

@@ -64,14 +64,13 @@ class _Report:
         function = self.descent.function
         blocks: list[dict[str, Any]] = []
         edges: list[dict[str, Any]] = []
-        references: list[dict[str, Any]] = []
         for block in self.blocks.values():
             name = self.place(block.start)
             for address in block.instructions:
                 self.holding.setdefault(address, name)
             blocks.append(self.block(block, name))
             edges += self.edges(block, name)
-            references += self.references(block, name)
+        references = list(self.references())
         self.order(edges)
         calls = [self.call(call) for _, call in sorted(self.flow.calls.items())]
         unknowns = [
@@ -178,19 +177,18 @@ class _Report:
             "returns": call.returns,
         }
 
-    def references(self, block: Block, name: str) -> Iterator[dict[str, Any]]:
-        for address in block.instructions:
-            for one in self.world.decoder.references(address):
-                text = self.strings.holding(one.target)
-                yield {
-                    "id": self.place(address),
-                    "function": self.id,
-                    "block": name,
-                    "address": hex(address),
-                    "kind": one.kind,
-                    "target": hex(one.target),
-                    "string": None if text is None else hex(text),
-                }
+    def references(self) -> Iterator[dict[str, Any]]:
+        for one in self.world.decoder.references(self.blocks):
+            text = self.strings.holding(one.target)
+            yield {
+                "id": self.place(one.at),
+                "function": self.id,
+                "block": self.holding[one.at],
+                "address": hex(one.at),
+                "kind": one.kind,
+                "target": hex(one.target),
+                "string": None if text is None else hex(text),
+            }
 
     def tables(self) -> Iterator[dict[str, Any]]:
         for _, table in sorted(self.flow.tables.items()):

@@ -18,7 +18,6 @@ from affidavit.analyzers.native.flow.returning import never_returns
 __all__ = ["Learnt", "Rounds", "Seen", "as_seen", "look", "take_in"]
 
 _MOST_ROUNDS: Final = 64
-_ALIGNED: Final = 16
 
 
 class Seen(NamedTuple):
@@ -95,11 +94,13 @@ class Rounds:
     Args:
         functions: those that are known.
         ending: functions that do not return; grows.
+        aligned: at multiples of it compilers put functions.
     """
 
-    def __init__(self, functions: Functions, ending: set[int]) -> None:
+    def __init__(self, functions: Functions, ending: set[int], aligned: int) -> None:
         self.functions = functions
         self.ending = ending
+        self._aligned = aligned
         self.seen: dict[int, Seen] = {}
         self.failed: dict[int, str] = {}
         self._callers: dict[int, set[int]] = defaultdict(set)
@@ -187,7 +188,7 @@ class Rounds:
         if back:
             return back
         ends = not one.comes_back and not one.tails
-        if ends and one.start % _ALIGNED and len({other.start for other in jumping}) == 1:
+        if ends and one.start % self._aligned and len({other.start for other in jumping}) == 1:
             return {other.start for other in jumping}
         return set()
 

@@ -28,6 +28,7 @@ import orjson
 
 from affidavit.analyzers.native.flow.descent import World
 from affidavit.analyzers.native.flow.functions import Functions
+from affidavit.analyzers.native.flow.machines import decoder_of
 from affidavit.analyzers.native.flow.switches import JumpResolver
 from affidavit.analyzers.native.loading.elf import load_elf
 from affidavit.analyzers.native.loading.image import DamagedError, Image, UnsupportedError
@@ -76,9 +77,8 @@ def _confine(seconds: float) -> None:
 
 
 def _world(image: Image, functions: Functions) -> World:
-    from affidavit.analyzers.native.flow.x86 import X86Decoder
-
-    return World(image, functions, X86Decoder(image), set(), JumpResolver(image))
+    decoder = decoder_of(image)
+    return World(image, functions, decoder, set(), JumpResolver(image, decoder.convention))
 
 
 class _Leader:
@@ -90,7 +90,7 @@ class _Leader:
         self.functions = Functions(image)
         self.strings = Strings(image)
         self.world = _world(image, self.functions)
-        self.rounds = Rounds(self.functions, self.world.ending)
+        self.rounds = Rounds(self.functions, self.world.ending, self.world.decoder.convention.aligned)
         for start, slot in _stubs(image, self.world):
             image.add_stub(start, slot)
         self.stubs = dict(image.stubs)

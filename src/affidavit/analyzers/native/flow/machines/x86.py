@@ -20,11 +20,22 @@ from iced_x86 import (
     Register,
 )
 
-from affidavit.analyzers.native.flow.decoding import Access, Kind, Reference, Run
+from affidavit.analyzers.native.flow.blocks import Block
+from affidavit.analyzers.native.flow.decoding import Access, Convention, Kind, Reference, Run
 from affidavit.analyzers.native.loading.image import Area, Image
 
 __all__ = ["X86Decoder"]
 
+# preserved: rbx, rsp, rbp, r12 to r15 (System V ABI, AMD64, 3.2.1)
+_CONVENTION: Final = Convention(
+    language="x86:LE:64:default",
+    preserved=frozenset({0x18, 0x20, 0x28, 0xA0, 0xA8, 0xB0, 0xB8}),
+    stack=0x20,
+    result=0,
+    popped=8,
+    step=1,
+    aligned=16,
+)
 _NEXT: Final = FlowControl.NEXT
 _KINDS: Final[Mapping[int, Kind]] = {
     FlowControl.CONDITIONAL_BRANCH: "branch",
@@ -60,6 +71,8 @@ class X86Decoder:
     Args:
         image: whose code.
     """
+
+    convention = _CONVENTION
 
     def __init__(self, image: Image) -> None:
         self._image = image
@@ -145,8 +158,19 @@ class X86Decoder:
                 break
         return code
 
-    def references(self, address: int) -> Iterator[Reference]:
+    def references(self, blocks: Mapping[int, Block]) -> Iterator[Reference]:
         """Operands that are relative to the instruction pointer or absolute; immediates where code cannot move."""
+        for block in blocks.values():
+            for address in block.instructions:
+                yield from self._references(address)
+
+    def is_padding(self, code: bytes) -> bool:
+        """Breakpoints, zeros, or instructions that do nothing (`nop` of any length, `xchg ax, ax`)."""
+        if not code.strip(b"\xcc") or not code.strip(b"\0"):
+            return True
+        return all(one.mnemonic == Mnemonic.NOP for one in Decoder(64, code))
+
+    def _references(self, address: int) -> Iterator[Reference]:
         instruction = self._kept.get(address)
         if instruction is None:
             return
