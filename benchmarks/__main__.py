@@ -11,7 +11,19 @@ from importlib import import_module
 
 from benchmarks.report import Section, show, verdict
 
-PARTS = ("analysis", "queries", "paths", "runs", "memory", "journal", "ledger", "calls", "tables", "search")
+PARTS = (
+    "analysis",
+    "queries",
+    "paths",
+    "runs",
+    "memory",
+    "journal",
+    "ledger",
+    "calls",
+    "tables",
+    "search",
+    "results",
+)
 
 
 def main() -> int:
