@@ -32,7 +32,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_script_calls_what_is_mounted(tmp_path: Path) -> None:
     async with Workspace.open("w") as workspace:
         mounted = workspace.mount(f"odd={ODD}")
-        assert (mounted.kind, mounted.place, mounted.about) == ("mcp", "tool", "odd server 1: 24 tools")
+        assert (mounted.kind, mounted.place, mounted.about) == ("mcp", "tool", "odd server 1: 26 tools")
         workspace.mount("py=python:tools.py")
         session = await workspace.session()
         run = await session.run(

@@ -67,28 +67,40 @@ class Secrets:
                 text = text.replace(form, shown)
         return text
 
+    def excerpt(self, text: str) -> str:
+        """`text`, which was cut out of a longer one, without any secret and without the half of one at its ends."""
+        text = self.text(text)
+        for form, shown in self._shown.items():
+            for length in range(len(form) - 1, SHORTEST - 1, -1):
+                if text.endswith(form[:length]):
+                    text = text[:-length] + shown
+                if text.startswith(form[-length:]):
+                    text = shown + text[length:]
+        return text
+
     def value(self, value: JsonValue) -> JsonValue:
         """`value` without any secret, in keys and bytes as well. Where there is none, it is the same object."""
-        if not self._shown:
-            return value
+        return self._without(value, self.text) if self._shown else value
+
+    def error(self, error: _Error) -> _Error:
+        """The same error without any secret: what it quotes of a reply may be cut."""
+        if self._shown:
+            error.message, error.hint = self.excerpt(error.message), self.excerpt(error.hint)
+            error.details = self._without(error.details, self.excerpt)
+            error.args = (error.message,)
+        return error
+
+    def _without(self, value: JsonValue, shown: Callable[[str], str]) -> JsonValue:
         if isinstance(value, str):
-            return self.text(value)
+            return shown(value)
         if isinstance(value, bytes):
             return self._bytes(value)
         if isinstance(value, Mapping):
             items = cast("Mapping[Any, Any]", value).items()
-            return {self.value(key): self.value(item) for key, item in items}
+            return {self._without(key, shown): self._without(item, shown) for key, item in items}
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in cast("list[Any]", value)]
+            return [self._without(item, shown) for item in cast("list[Any]", value)]
         return value
-
-    def error(self, error: _Error) -> _Error:
-        """The same error without any secret."""
-        if self._shown:
-            error.message, error.hint = self.text(error.message), self.text(error.hint)
-            error.details = self.value(error.details)
-            error.args = (error.message,)
-        return error
 
     def _bytes(self, value: bytes) -> bytes:
         for form, shown in self._shown.items():

@@ -20,6 +20,7 @@ TOOLS: dict[str, Json] = {
     "invalid_utf8": EMPTY, "infinite": EMPTY, "half_surrogate": EMPTY, "wide": EMPTY, "image": EMPTY,
     "no_base64": EMPTY, "die": EMPTY, "hold": EMPTY, "next": EMPTY, "seen": EMPTY, "flood": EMPTY, "noisy": EMPTY,
     "deep": EMPTY, "secret": EMPTY, "slowly": EMPTY, "nothing": EMPTY, "changed": EMPTY, "beside": EMPTY,
+    "leaks": EMPTY, "storm": EMPTY,
     "echo": {"type": "object", "properties": {"class": {}, "per-page": {}, "self": {}}, "additionalProperties": True},
     "tree": RECURSIVE, "class": EMPTY, "a-b": EMPTY, "a_b": EMPTY,
     "looped": {"type": "object", "properties": {"x": {"$ref": "#/$defs/A"}},
@@ -128,6 +129,34 @@ for line in sys.stdin:
             OUT.write(b'DEBUG 1\n{}\n[1]\nnull\n\n\xff\xfe\n{"jsonrpc": "2.0", "id": 99999, "result": {}}\n')
         elif name == "secret":
             result = text(f"it is {os.environ.get('TOKEN')} and {sorted(os.environ)}")
+        elif name == "leaks":
+            token = os.environ["TOKEN"]
+            OUT.write(f"DEBUG token={token}\n".encode())
+            OUT.write(
+                b'{"jsonrpc": "2.0", "id": %d, "result": {"content": "%s"}}\n' % (number, token.encode())
+            )
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/message",
+                    "params": {"level": token, "data": token},
+                }
+            )
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 7_000,
+                    "method": "sampling/createMessage",
+                    "params": {"messages": token},
+                }
+            )
+            sys.stderr.write(f"the token is {token}\n")
+            sys.stderr.flush()
+            os._exit(4)
+        elif name == "storm":
+            for done in range(int(os.environ["STORM"])):
+                send({"jsonrpc": "2.0", "method": "notifications/message", "params": {
+                    "level": "info", "data": "x" * 1000 + str(done)}})  # fmt: skip
         elif name == "echo":
             result = {"content": [], "structuredContent": {"given": params["arguments"]}}
         elif name == "tree":

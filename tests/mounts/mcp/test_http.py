@@ -121,3 +121,19 @@ async def test_a_redirect_leads_nowhere_else(tmp_path: Path, echo: Echo) -> None
             with pytest.raises(FailedError, match="Redirect"):
                 await mount.call("odd")
         assert other.asked == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "where", ["{}/mcp", "file:///etc/hostname", "http://127.1:1/", "//elsewhere.example/mcp"]
+)
+async def test_a_redirect_while_mounting_leads_nowhere(
+    tmp_path: Path, echo: Echo, status: int, where: str
+) -> None:
+    with echoing() as other:
+        echo.answer = lambda asked: (status, {"Location": where.format(other.url)}, b"")
+        with pytest.raises(FailedError) as caught:
+            async with opened(McpAdapter(), f"mcp+{echo.url}/mcp", tmp_path):
+                pass
+        assert caught.value.code == "mount-failed"
+        assert other.asked == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import tracemalloc
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -128,6 +129,24 @@ async def test_a_message_without_end_ends_the_connection(
         assert await mount.call("next") == "next"
 
 
+async def test_a_storm_of_notifications_is_bounded_and_blocks_no_other_mount(tmp_path: Path) -> None:
+    async with odd(tmp_path, {"env": ["STORM"]}, {"STORM": "1500"}) as stormy, odd(tmp_path) as calm:
+        assert await calm.call("next") == "next"
+        await stormy.call("next")
+        tracemalloc.start()
+        try:
+            storm = asyncio.create_task(stormy.call("storm"))
+            answered = 0
+            while not storm.done():
+                assert await calm.call("next") == "next"
+                answered += 1
+            assert await storm == "storm"
+            assert tracemalloc.get_traced_memory()[1] < 32 << 20
+        finally:
+            tracemalloc.stop()
+        assert answered > 1
+
+
 async def test_calls_at_once_get_their_own_values(tmp_path: Path) -> None:
     async with usable(tmp_path) as mount:
         found = await asyncio.gather(*(mount.call("echo", **{"class": n}) for n in range(60)))
@@ -178,7 +197,7 @@ async def test_a_tool_that_is_none_of_the_protocol_is_left_out_alone(tmp_path: P
     async with odd(tmp_path, {"env": ["BREACH"]}, {"BREACH": "1"}) as mount:
         told = {it.place: it.message for it in mount.description.limitations}
         assert told.keys() == {
-            "tool elsewhere", "tool breach", "tool number 27", "tool number 28", "tool wordless", "tool number 30",
+            "tool elsewhere", "tool breach", "tool number 29", "tool number 30", "tool wordless", "tool number 32",
             "tool hints", "tool out",
         }  # fmt: skip
         assert "at $.inputSchema.type" in told["tool breach"]

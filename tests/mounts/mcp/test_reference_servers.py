@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from affidavit.errors import FailedError
+from affidavit.errors import FailedError, UsageError
 from affidavit.mounts.mcp.adapter import McpAdapter
+from tests.mounts.echoing import echoing
 from tests.mounts.sources import opened
 from tests.real_inputs import reference_servers
 
@@ -146,3 +147,27 @@ async def test_git(tmp_path: Path) -> None:
     uri = f"mcp+stdio:'{sys.executable}' -m mcp_server_git --repository ."
     async with opened(McpAdapter(), uri, tmp_path) as mount:
         assert "first words" in str(await mount.call("git_log", repo_path=str(tmp_path)))
+
+
+async def test_fetch_on_loopback(tmp_path: Path) -> None:
+    with echoing() as site:
+        site.answer = lambda asked: (
+            200,
+            {"Content-Type": "text/html"},
+            "<html><body><article><h1>Fjord</h1><p>The <b>deep</b> water, 漢.</p></article></body></html>".encode(),
+        )
+        uri = f"mcp+stdio:'{sys.executable}' -m mcp_server_fetch --ignore-robots-txt --allow-private-ips"
+        async with opened(McpAdapter(), uri, tmp_path) as mount:
+            said = str(await mount.call("fetch", url=f"{site.url}/page", raw=True))
+            assert "<b>deep</b> water, 漢" in said
+            assert [asked.path for asked in site.asked] == ["/page"]
+            cut = str(
+                await mount.call("fetch", url=f"{site.url}/page", raw=True, max_length=6, start_index=12)
+            )
+            assert "<artic" in cut
+            assert "deep" not in cut
+            with pytest.raises(UsageError):
+                await mount.call("fetch", url=f"{site.url}/page", max_length=-1)
+            with pytest.raises(FailedError) as caught:
+                await mount.call("fetch", url="http://127.0.0.1:9/")
+            assert caught.value.code == "tool-failed"

@@ -17,7 +17,7 @@ from affidavit.evidence.record import JsonValue, Limitation, Producer
 from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.mounts.foreign import label, plain_arguments
 from affidavit.mounts.options import Options, read_options
-from affidavit.mounts.secrets import expand, refuse_credentials, refuse_userinfo
+from affidavit.mounts.secrets import Secrets, expand, refuse_credentials, refuse_userinfo
 from affidavit.namespaces.names import identifiers
 from affidavit.namespaces.operation import Effect, Namespace, Operation
 from affidavit.namespaces.schema import operation_from_schema
@@ -172,8 +172,14 @@ async def _started(source: Source, options: McpOptions, words: list[str]) -> Asy
 
     from affidavit.mounts.mcp.stdio import stdio_transport
 
-    environment = get_default_environment() | {name: source.secret(name) for name in options.env}
-    async with stdio_transport(words, environment=environment, folder=source.folder) as opened:
+    given = {name: source.secret(name) for name in options.env}
+    secrets = Secrets(given)
+    for name in given:
+        secrets.get(name)
+    environment = get_default_environment() | given
+    async with stdio_transport(
+        words, environment=environment, folder=source.folder, shown=secrets.excerpt
+    ) as opened:
         process, received, sent = opened
 
         @asynccontextmanager

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from affidavit.errors import AffidavitError, FailedError
 from affidavit.mounts.foreign import json_path
+from affidavit.mounts.logs import keep_discreet
 from affidavit.mounts.mcp.listing import Sieve
 
 __all__ = ["Connect", "Connection", "Link"]
@@ -68,6 +69,7 @@ class Connection:
         self._connect_seconds = connect_seconds
         self._live: _Live | None = None
         self._closed = False
+        keep_discreet()
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Call a tool. A caller that is cancelled, or waits too long, cancels the call at the server.
@@ -221,7 +223,7 @@ class _Live:
 
     def last_words(self) -> str:
         words = self._link.last_words() if self._link is not None else ""
-        return f" (its last words: {words[-500:]})" if words else ""
+        return f" (its last words: {words})" if words else ""
 
     def leave(self) -> None:
         """Let go of it in its own time."""

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -29,7 +29,9 @@ MAX_MESSAGE: Final = 64 << 20
 """Bytes of one message; a server that sends a longer one is disconnected."""
 
 _CHUNK: Final = 1 << 16
-_TAIL: Final = 2048
+_TAIL: Final = 1 << 14
+_LAST_WORDS: Final = 500
+_NOISE: Final = 200
 _GRACE_SECONDS: Final = 2.0
 _ID: Final = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*[,}]')
 _LAST_ID: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
@@ -45,15 +47,16 @@ class Process:
         ended: set when the server can say nothing more.
     """
 
-    def __init__(self, child: asyncio.subprocess.Process) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, shown: Callable[[str], str]) -> None:
         self.child = child
+        self._shown = shown
         self.ended = asyncio.Event()
         self._tail = b""
 
     @property
     def last_words(self) -> str:
         """The end of what it wrote to standard error, in one line."""
-        return " ".join(self._tail.decode("utf-8", "replace").split())
+        return self._shown(" ".join(self._tail.decode("utf-8", "replace").split()))[-_LAST_WORDS:]
 
     async def listen(self) -> None:
         """Read standard error to its end, so that the server never waits for a reader of it."""
@@ -87,11 +90,17 @@ class Process:
 
 @asynccontextmanager
 async def stdio_transport(
-    command: Sequence[str], *, environment: Mapping[str, str], folder: Path
+    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, shown: Callable[[str], str]
 ) -> AsyncGenerator[
     tuple[Process, MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
 ]:
     """Start a server and connect to it; it is ended on leaving.
+
+    Args:
+        command: the program and its arguments.
+        environment: all that it is given.
+        folder: where it is started.
+        shown: makes of a text what may be logged.
 
     Raises:
         OSError: it cannot be started.
@@ -105,11 +114,11 @@ async def stdio_transport(
         cwd=folder,
         start_new_session=True,
     )
-    process = Process(child)
+    process = Process(child, shown)
     incoming, received = anyio.create_memory_object_stream[Incoming](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
-        asyncio.create_task(_read(process, incoming)),
+        asyncio.create_task(_read(process, incoming, shown)),
         asyncio.create_task(_write(process, outgoing, incoming)),
         asyncio.create_task(process.listen()),
     ]
@@ -128,7 +137,9 @@ async def stdio_transport(
         cast("Any", child)._transport.close()
 
 
-async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming]) -> None:
+async def _read(
+    process: Process, incoming: MemoryObjectSendStream[Incoming], shown: Callable[[str], str]
+) -> None:
     assert process.child.stdout is not None
     pieces: list[bytes] = []
     size = 0
@@ -137,7 +148,7 @@ async def _read(process: Process, incoming: MemoryObjectSendStream[Incoming]) ->
             while data := await process.child.stdout.read(_CHUNK):
                 *lines, rest = data.split(b"\n")
                 for line in lines:
-                    message = _message(b"".join([*pieces, line]))
+                    message = _message(b"".join([*pieces, line]), shown)
                     pieces, size = [], 0
                     if message is not None:
                         await incoming.send(message)
@@ -170,17 +181,17 @@ async def _write(
         incoming.close()
 
 
-def _message(line: bytes) -> SessionMessage | None:
+def _message(line: bytes, shown: Callable[[str], str]) -> SessionMessage | None:
     """A line as a message; what is no message is noise, unless it is the reply to something that was asked."""
     if not line.strip():
         return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
-        return _unreadable(line, error)
+        return _unreadable(line, error, shown)
 
 
-def _unreadable(line: bytes, error: ValueError) -> SessionMessage | None:
+def _unreadable(line: bytes, error: ValueError, shown: Callable[[str], str]) -> SessionMessage | None:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -194,7 +205,8 @@ def _unreadable(line: bytes, error: ValueError) -> SessionMessage | None:
             problem = f"it is no JSON-RPC message ({str(error).splitlines()[0][:200]})"
     match = _ID.match(line) or _LAST_ID.search(line[-200:])
     if match is None:
-        _log.info("a line that is no message was ignored: %r", line[:200])
+        noise = shown(line[:_NOISE].decode("utf-8", "replace"))
+        _log.info("a line that is no message was ignored: %r", noise)
         return None
     reply = ErrorData(code=PARSE_ERROR, message=f"the reply cannot be read: {problem}")
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(match[1]), error=reply))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Final
 import httpx2
 
 from affidavit.errors import FailedError
+from affidavit.mounts.logs import keep_discreet
 from affidavit.mounts.openapi.writing import Written
 
 __all__ = ["Answer", "Sender"]
@@ -25,20 +25,6 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 5
 _FIRST_WAIT: Final = 0.25
 _AT_ONCE: Final = 16
-
-
-class _WithoutQuery(logging.Filter):
-    """Keeps queries out of the log of requests: keys of APIs stand in them."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, tuple):
-            record.args = tuple(
-                it.copy_with(query=None) if isinstance(it, httpx2.URL) else it for it in record.args
-            )
-        return True
-
-
-_QUIET: Final = _WithoutQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +189,7 @@ class Sender:
             # no proxies and no credentials of the environment: what was granted is the host itself
             self._client = httpx2.AsyncClient(timeout=None, follow_redirects=False, trust_env=False)
             self._loop = loop
-            logging.getLogger("httpx2").addFilter(_QUIET)  # the same filter is added once
+            keep_discreet()
         return self._client
 
     def _unreached(self, method: str, error: httpx2.TransportError) -> FailedError:
