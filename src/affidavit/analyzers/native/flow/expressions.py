@@ -29,6 +29,7 @@ __all__ = [
     "piece",
     "shifted",
     "size_of",
+    "split",
 ]
 
 Expression: TypeAlias = tuple[Any, ...]
@@ -151,6 +152,16 @@ def piece(value: Expression, offset: int, size: int) -> Expression:
     return ("piece", size, value, offset)
 
 
+def split(address: Expression) -> tuple[Expression | None, int]:
+    """An address as base and offset; no base where it is known."""
+    if is_constant(address):
+        return None, address[1]
+    if address[0] == "INT_ADD" and is_constant(address[3]):
+        offset: int = address[3][1]
+        return address[2], offset - (1 << 64) if offset >> 63 else offset
+    return address, 0
+
+
 def parts(expression: Expression) -> Iterator[Expression]:
     """The expression and everything that it is made of."""
     yield expression
@@ -260,6 +271,13 @@ def shifted(bounds: Bounds, by: int, size: int) -> Bounds | None:
 def narrow(condition: Expression, truth: bool) -> dict[Expression, Bounds]:
     """What a condition says of the values in it, where it has come out as `truth`."""
     said = {node: found.bounds() for node, found in _narrow(condition, truth).items()}
+    for whole, (low, high) in list(said.items()):
+        node = whole
+        while node[0] == "zext":
+            node = node[2]
+            top = (1 << 8 * size_of(node)) - 1
+            if low <= top and node not in said:
+                said[node] = low, min(high, top)
     for node, bounds in list(said.items()):
         if node[0] == "INT_ADD" and is_constant(node[3]) and node[2] not in said:
             without = shifted(bounds, -node[3][1], node[1])

@@ -29,7 +29,8 @@ Basis: TypeAlias = Literal[
 
 _PART: Final = re.compile(r"(?P<whole>.+)\.cold(\.\d+)?\Z")
 _STUBS: Final = ".plt"
-_UNNAMED: Final = frozenset({"", "$x", "$d"})
+_UNNAMED: Final = re.compile(r"(|\$[xd](\..*)?|e(843419|835769)@.*)\Z")
+"""Symbols that name no function: none, mapping symbols, and what GNU ld puts around errata of processors."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,7 +132,7 @@ class Functions:
     def _read(self) -> None:
         names: dict[int, list[tuple[bool, int, str]]] = {}
         for symbol in self._image.symbols:
-            if self.is_code(symbol.address) and symbol.name not in _UNNAMED:
+            if self.is_code(symbol.address) and not _UNNAMED.match(symbol.name):
                 function = self._make(symbol.address, "dynamic-symbol" if symbol.dynamic else "symbol")
                 function.end = max(function.end, symbol.address + symbol.size if symbol.size else 0)
                 names.setdefault(symbol.address, []).append((symbol.dynamic, len(symbol.name), symbol.name))

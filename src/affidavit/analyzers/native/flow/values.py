@@ -22,8 +22,11 @@ from affidavit.analyzers.native.flow.expressions import (
     leaf,
     load,
     piece,
+    size_of,
+    split,
 )
 from affidavit.analyzers.native.flow.pcode import CONSTANT, MEMORY, REGISTER, UNIQUE, Lifter, Op, Varnode
+from affidavit.analyzers.native.flow.stack import StackStores
 from affidavit.analyzers.native.loading.image import Image
 
 __all__ = ["Values"]
@@ -85,11 +88,13 @@ class Values:
         self._via = via
         self._ops: dict[int, list[Op]] = {} if lifted is None else lifted._ops
         self._writes: dict[int, _Writes] = {} if lifted is None else lifted._writes
+        self._spills: dict[int, int | None] = {} if lifted is None else lifted._spills
         self._defined: dict[tuple[Site, bool], Expression] = {}
         self._entered: dict[tuple[int, Varnode], Expression] = {}
         self._constants: dict[tuple[int, int], int | None] = {}
         self._joins: dict[tuple[int, int], int] = {}
         self._reached: dict[tuple[int, int], set[Site | None] | None] = {}
+        self._stores: StackStores | None = None
         self._active: set[Site] = set()
         self._cuts = 0
         self._steps = 0
@@ -159,7 +164,8 @@ class Values:
         """What a register holds behind a call; None where that is what it held before."""
         convention = self._lifter.convention
         _, offset, size = node
-        if self.ops(block)[at].code != "CALLOTHER" and offset == convention.stack and size == _WORD:
+        popped = convention.popped and self.ops(block)[at].code != "CALLOTHER"
+        if popped and offset == convention.stack and size == _WORD:
             return add(self.value(node, block, at, depth + 1), constant(convention.popped, size), size)
         if offset & ~7 in convention.preserved:
             return None
@@ -174,7 +180,7 @@ class Values:
         """Whether the stack pointer behind a block is what the function was entered with."""
         register = self._lifter.convention.stack
         height = self.value(Varnode(REGISTER, register, _WORD), block, len(self.ops(block)))
-        return height == leaf(("given", register >> 3), _WORD)
+        return height == self._given_stack()
 
     def condition(self, block: int) -> Expression | None:
         """The condition of the branch that ends a block."""
@@ -411,20 +417,45 @@ class Values:
             writes = self._writes[block] = _Writes(last, call)
         at = writes.last.get(word, -1)
         convention = self._lifter.convention
-        if word << 3 not in convention.preserved or word << 3 == convention.stack:
+        if word << 3 not in convention.preserved or (convention.popped and word << 3 == convention.stack):
             at = max(at, writes.call)
         return None if at < 0 else at
 
     # memory
 
     def _load(self, address: Expression, size: int, block: int, at: int, depth: int) -> Expression:
-        base, offset = _split(address)
+        base, offset = split(address)
         if base is None or self._is_table(base, offset):
             return load(address, size)
         if not is_small(address, _LARGEST_ADDRESS):
             return leaf(("loaded", block, at), size)
         stored, version = self._stored(address, size, block, at, depth)
+        if stored is None and size == _WORD and base == self._given_stack():
+            spilled = self._spilled(offset, block, at, depth)
+            stored = None if spilled is None else constant(spilled, size)
         return load(address, size, version) if stored is None else stored
+
+    def _given_stack(self) -> Expression:
+        return leaf(("given", self._lifter.convention.stack >> 3), _WORD)
+
+    def _spilled(self, offset: int, block: int, at: int, depth: int) -> int | None:
+        """The address of constant data that is all the function ever stores at a place of its frame, or None.
+
+        Compilers keep the address of a table so, and no pointer leads to where they do.
+        """
+        if offset not in self._spills:
+            self._spills[offset] = None  # while it is looked for
+            stack = Varnode(REGISTER, self._lifter.convention.stack, _WORD)
+            height = split(self.value(stack, block, at, depth + 1))[1]
+            if self._stores is None:
+                self._stores = StackStores(self._blocks, self.ops, stack.offset)
+            sites = self._stores.over(offset - height, _WORD)
+            stored = {self.value(self.ops(one)[i].inputs[2], one, i, depth + 1) for one, i in sites}
+            only = stored.pop() if len(stored) == 1 else None
+            if only is not None and is_constant(only) and size_of(only) == _WORD:
+                area = self._image.area(only[1])
+                self._spills[offset] = only[1] if area is not None and area.constant else None
+        return self._spills[offset]
 
     def _is_table(self, base: Expression, offset: int) -> bool:
         """Whether `offset` is an address and `base` what is added to it, rather than the other way round.
@@ -440,7 +471,7 @@ class Values:
         self, address: Expression, size: int, block: int, at: int, depth: int
     ) -> tuple[Expression | None, Site]:
         """What was last written to an address, where that is sure; else the last write that may have changed it."""
-        base, offset = _split(address)
+        base, offset = split(address)
         looked = 0
         for _ in range(_MAX_CHAIN):
             ops = self.ops(block)
@@ -453,7 +484,7 @@ class Values:
                 looked += 1
                 if looked > _MAX_STORES:
                     return None, (block, here)
-                other, place = _split(self.value(op.inputs[1], block, here, depth + 1))
+                other, place = split(self.value(op.inputs[1], block, here, depth + 1))
                 wide = op.inputs[2].size
                 if other == base and place == offset and wide == size:
                     return self.value(op.inputs[2], block, here, depth + 1), (block, here)
@@ -467,13 +498,3 @@ class Values:
             block = before[0]
             at = len(self.ops(block))
         return None, (block, -1)
-
-
-def _split(address: Expression) -> tuple[Expression | None, int]:
-    """An address as base and offset; no base where it is known."""
-    if is_constant(address):
-        return None, address[1]
-    if address[0] == "INT_ADD" and is_constant(address[3]):
-        offset: int = address[3][1]
-        return address[2], offset - (1 << 64) if offset >> 63 else offset
-    return address, 0

@@ -181,7 +181,7 @@ def _frame(data: bytes, at: int, end: int, base: int, kind: _Kind, height: int) 
         cursor.at = after
     program = data[cursor.at : end]
     part = not kind.signal and _begins_later(program, height)
-    return Frame(start, start + size, part, handlers, program, kind.program)
+    return Frame(start, start + size, part, handlers, program, kind.program, kind.code)
 
 
 def _begins_later(program: bytes, height: int) -> bool:
@@ -231,7 +231,8 @@ class _Rules:
             op = cursor.byte()
             high, low = op & 0xC0, op & 0x3F
             if high == 0x40 or op in (2, 3, 4):
-                where += low if high == 0x40 else int.from_bytes(cursor.take(1 << (op - 2)), "little")
+                by = low if high == 0x40 else int.from_bytes(cursor.take(1 << (op - 2)), "little")
+                where += self.frame.unit * by
                 if where > until:
                     return
             elif high == 0x80:

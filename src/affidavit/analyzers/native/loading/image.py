@@ -62,7 +62,9 @@ class Frame(NamedTuple):
         end: the first address behind it.
         part: whether the stack is not as at a function's entry, so that this is the later part of a function.
         handlers: address of the language's table of landing pads, or 0.
-        program: file range of its rules, and of those that all entries of its kind share.
+        program: its rules.
+        shared: those that all entries of its kind share.
+        unit: bytes of code by which the rules count.
     """
 
     start: int
@@ -71,6 +73,7 @@ class Frame(NamedTuple):
     handlers: int
     program: bytes
     shared: bytes
+    unit: int
 
 
 @dataclass(slots=True, kw_only=True)

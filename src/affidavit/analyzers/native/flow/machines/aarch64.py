@@ -32,8 +32,6 @@ _CONVENTION: Final = Convention(
 )
 _WORD: Final = struct.Struct("<I")
 _NOP: Final = 0xD503201F
-_LANDINGS: Final = frozenset({0xD503241F, 0xD503245F, 0xD503249F, 0xD50324DF})
-"""`bti` in its four forms."""
 _HINT: Final = 0xD503201F
 _HINTS: Final = 0xFFFFF01F
 _ALWAYS: Final = 14
@@ -43,9 +41,32 @@ _DEBUGGER: Final = 0xF000
 _STUB_INSTRUCTIONS: Final = 6
 _UNREADABLE: Final = "(bad)"
 _SETTING: Final = frozenset(
-    "adds subs cmp cmn negs ngcs adcs sbcs ands bics tst ccmp ccmn fcmp fcmpe fccmp fccmpe rmif setf8 setf16 cfinv "
-    "ptest whilelo whilels whilelt whilele".split()
+    {
+        "adds",
+        "subs",
+        "cmp",
+        "cmn",
+        "negs",
+        "ngcs",
+        "adcs",
+        "sbcs",
+        "ands",
+        "bics",
+        "tst",
+        "ccmp",
+        "ccmn",
+        "fcmp",
+        "fcmpe",
+        "fccmp",
+        "fccmpe",
+        "rmif",
+        "setf8",
+        "setf16",
+        "cfinv",
+        "ptest",
+    }
 )
+"""What sets the flags."""
 _REGISTER: Final[Mapping[int, Kind]] = {0: "indirect-jump", 1: "indirect-call", 2: "return"}
 """Branches to a register by bits 22 and 21; bit 24 says that the address is signed with a second register."""
 

@@ -67,17 +67,16 @@ class Addresses:
     def _entered(self, blocks: Mapping[int, Block]) -> dict[int, State]:
         """What is known at the start of each block: what all ways to it agree on."""
         entered: dict[int, State] = {}
-        targets = {step.target for block in blocks.values() for step in block.steps}
+        led_to = {step.target for block in blocks.values() for step in block.steps}
         first = next(iter(blocks), None)
-        work = [start for start in blocks if start not in targets or start == first]
+        work = [start for start in blocks if start not in led_to or start == first]
         entered.update((start, {}) for start in work)
         while work:
             start = work.pop()
             state = dict(entered[start])
             self._pass(blocks[start], state, None)
-            for step in blocks[start].steps:
-                if step.target in blocks and _met(entered, step.target, state):
-                    work.append(step.target)
+            targets = (step.target for step in blocks[start].steps if step.target in blocks)
+            work += [target for target in targets if _met(entered, target, state)]
         return entered
 
     def _pass(self, block: Block, state: State, found: list[Reference] | None) -> None:
