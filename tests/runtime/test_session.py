@@ -16,6 +16,7 @@ from affidavit import Limits, Workspace
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.record import Unfinished
 from affidavit.mounts.python import functions_namespace
+from affidavit.runtime.program import ScriptCall
 from affidavit.runtime.run import runs_of
 from affidavit.runtime.session import Session
 from affidavit.store import Store
@@ -91,6 +92,19 @@ async def test_what_the_check_proves_wrong_does_not_run(session: Session) -> Non
     assert (run.status, run.engine, run.calls) == ("rejected", "", ())
     (finding,) = [item for item in run.diagnostics if item["blocking"]]
     assert (finding["line"], finding["suggestion"]) == (2, "ok")
+
+
+@pytest.mark.parametrize("engine", ["cpython", "monty"])
+async def test_nothing_of_a_script_runs_that_the_check_refuses(session: Session, engine: str) -> None:
+    """Also where a sandbox is ready and takes the script in meanwhile."""
+    assert (await session.run("1", engine=engine)).status == "succeeded"
+    asked: list[ScriptCall] = []
+    wrong = "await df.tool.t.ok(n=1)\nawait df.tool.t.okay(n=1)"
+    runs = [await session.run(wrong, engine=engine, on_call=asked.append) for _ in range(4)]
+    assert {(run.status, run.engine, run.calls) for run in runs} == {("rejected", "", ())}
+    assert asked == []
+    right = await session.run("await df.tool.t.ok(n=1)", engine=engine, on_call=asked.append)
+    assert (right.data, right.engine, len(asked)) == (1, engine, 1)
 
 
 async def test_an_operation_that_is_not_awaited_does_not_run(session: Session) -> None:

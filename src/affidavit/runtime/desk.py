@@ -57,15 +57,29 @@ class Desk:
         self._own = own or {}
         self._running: asyncio.Task[RunOutcome] | None = None
 
-    async def serve(self, start: Callable[[], Coroutine[Any, Any, RunOutcome]]) -> RunOutcome:
-        """Run the engine to its end, or stop it when a record could not be kept."""
-        self._running = asyncio.create_task(start())
+    def begin(self, running: Coroutine[Any, Any, RunOutcome]) -> None:
+        """Let the engine run."""
+        self._running = asyncio.create_task(running)
+
+    async def outcome(self) -> RunOutcome:
+        """What the engine says at its end; it is stopped when a record could not be kept."""
+        assert self._running is not None
         try:
             return await self._running
         except asyncio.CancelledError:
             if self.fatal is None:
                 raise
             return RunOutcome(reason="error")
+
+    async def close(self) -> None:
+        """Stop the engine where it still runs, and wait until it has."""
+        running = self._running
+        if running is None:
+            return
+        running.cancel()
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()  # somebody else was told, or nobody wants to know
 
     async def handle(self, call: ScriptCall) -> CallResult:
         """Answer one call of the script."""

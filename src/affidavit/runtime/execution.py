@@ -50,6 +50,17 @@ __all__ = ["Execution"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """A program in a sandbox, which starts when `starts` is set."""
+
+    choice: Choice
+    program: Program
+    desk: Desk
+    rows: Rows
+    starts: asyncio.Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """Carries out the requests of one session, whose turns `Turns` hands out.
 
@@ -108,27 +119,6 @@ class Execution:
         self, run: Run, source: str, request: Request, on_call: Callable[[ScriptCall], None] | None
     ) -> Run:
         around, earlier = self.memory.around(source, request.inputs)
-        verdict = await self._verdict(source, request.inputs, around)
-        run = replace(
-            run,
-            check=verdict.status,
-            check_reason=verdict.reason,
-            diagnostics=tuple(diagnostic.as_json() for diagnostic in verdict.diagnostics),
-        )
-        if verdict.status == "rejected":
-            return self._settle(run, error=rejection(run))
-        choice = await self.engines.choose(request.engine)
-        run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
-        refusals: Sequence[Refusal] = choice.engine.unsupported(source, self.catalogue.tree)
-        if not choice.engine.has_memory:
-            refusals = [
-                *refusals,
-                *without_memory(source, around.preamble, uses_results=earlier is not None),
-            ]
-        if refusals:
-            found = [refused(choice, refusal, source) for refusal in refusals]
-            run = replace(run, diagnostics=run.diagnostics + tuple(found))
-            return self._settle(run, error=unsupported(choice, found[0]))
         program = Program(
             source=source,
             tree=self.catalogue.tree,
@@ -139,11 +129,46 @@ class Execution:
             preamble=around.preamble,
             results=earlier,
         )
-        return await self._run(run, choice, program, on_call)
+        # A sandbox that is there takes the program in while it is checked; nothing of it runs before that.
+        choice = self.engines.ready(request.engine)
+        refusals = self._refusals(choice, program) if choice else []
+        attempt = self._attempt(run, choice, program, on_call) if choice and not refusals else None
+        try:
+            verdict = await self._verdict(source, request.inputs, around)
+            run = replace(
+                run,
+                check=verdict.status,
+                check_reason=verdict.reason,
+                diagnostics=tuple(diagnostic.as_json() for diagnostic in verdict.diagnostics),
+            )
+            if verdict.status == "rejected":
+                return self._settle(run, error=rejection(run))
+            if choice is None:
+                choice = await self.engines.choose(request.engine)
+                refusals = self._refusals(choice, program)
+            run = replace(run, engine=choice.engine.name, engine_reason=choice.reason)
+            if refusals:
+                found = [refused(choice, refusal, source) for refusal in refusals]
+                run = replace(run, diagnostics=run.diagnostics + tuple(found))
+                return self._settle(run, error=unsupported(choice, found[0]))
+            attempt = attempt or self._attempt(run, choice, program, on_call)
+            return await self._run(run, attempt)
+        finally:
+            if attempt is not None:
+                await attempt.desk.close()
 
-    async def _run(
+    def _refusals(self, choice: Choice, program: Program) -> list[Refusal]:
+        """What of a program an engine cannot run."""
+        found = list(choice.engine.unsupported(program.source, program.tree))
+        if not choice.engine.has_memory:
+            uses = program.results is not None
+            found += without_memory(program.source, program.preamble, uses_results=uses)
+        return found
+
+    def _attempt(
         self, run: Run, choice: Choice, program: Program, on_call: Callable[[ScriptCall], None] | None
-    ) -> Run:
+    ) -> _Attempt:
+        """Give a program to an engine, which waits for the start."""
         rows = Rows(self.memory.results, self.store, program.preamble)
         budget = Budget(calls=program.limits.calls, seconds=program.limits.wall_seconds)
         desk = Desk(
@@ -156,6 +181,13 @@ class Execution:
             on_call=on_call,
             own={**self.memory.calls(), RESULTS: rows.serve},
         )
+        starts = asyncio.Event()
+        desk.begin(choice.engine.run(program, desk.handle, starts=starts))
+        return _Attempt(choice=choice, program=program, desk=desk, rows=rows, starts=starts)
+
+    async def _run(self, run: Run, attempt: _Attempt) -> Run:
+        """Let the script start, and settle what comes of it."""
+        choice, program, desk = attempt.choice, attempt.program, attempt.desk
         started: dict[str, JsonValue] = {
             "engine": choice.engine.name,
             "reason": choice.reason,
@@ -171,12 +203,14 @@ class Execution:
         self.store.append(
             Event(kind="run-started", session=self.session, run=run.run_id, at=self.now(), data=started)
         )
+        desk.ledger.started = self.now()
+        attempt.starts.set()
         try:
-            outcome = await desk.serve(lambda: choice.engine.run(program, desk.handle))
+            outcome = await desk.outcome()
         except asyncio.CancelledError:
             self._settle(replace(run, status="cancelled", calls=tuple(desk.ledger.entries)))
             raise
-        return self._settled(run, outcome, desk, program.source, rows.reruns)
+        return self._settled(run, outcome, desk, program.source, attempt.rows.reruns)
 
     def _settled(
         self, run: Run, outcome: RunOutcome, desk: Desk, source: str, reruns: Sequence[JsonValue]

@@ -7,13 +7,16 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.runtime.program import CallHandler, PreambleEntry, Program, RunOutcome
 
 __all__ = ["Choice", "Engine", "Engines", "Lacking", "Refusal", "without_memory"]
+
+_ASKED: Final = "asked for"
+_PROVEN: Final = "isolation was tried and holds"
 
 
 class Refusal(Protocol):
@@ -59,8 +62,13 @@ class Engine(Protocol):
         """What of the script this engine would refuse or do differently from Python; empty when nothing."""
         ...
 
-    async def run(self, program: Program, handler: CallHandler) -> RunOutcome:
-        """Run one program. Cancelling the task kills the sandbox and joins every call it made."""
+    async def run(
+        self, program: Program, handler: CallHandler, *, starts: asyncio.Event | None = None
+    ) -> RunOutcome:
+        """Run one program. Cancelling the task kills the sandbox and joins every call it made.
+
+        With `starts`, nothing of the script or its preamble runs before that is set.
+        """
         ...
 
     async def close(self) -> None:
@@ -145,7 +153,7 @@ class Engines:
                 raise UsageError(
                     "usage", f"no engine {wanted!r}", hint=f"one of auto, {', '.join(self._makers)}"
                 )
-            return Choice(engine=await self._started(wanted), reason="asked for")
+            return Choice(engine=await self._started(wanted), reason=_ASKED)
         refused: list[str] = []
         for name in self._makers:
             try:
@@ -153,13 +161,21 @@ class Engines:
             except FailedError as error:
                 refused.append(f"{name} is not available: {error.message}")
                 continue
-            reason = "; ".join(refused) or "isolation was tried and holds"
+            reason = "; ".join(refused) or _PROVEN
             return Choice(engine=engine, reason=reason)
         raise FailedError(
             "engine-unavailable",
             "; ".join(refused),
             hint="`affidavit doctor` tries each isolation layer and says more",
         )
+
+    def ready(self, wanted: str) -> Choice | None:
+        """What `choose` gives, where nothing has to be started for it."""
+        first = next(iter(self._makers)) if wanted == "auto" else wanted
+        if first not in self._ready:
+            return None
+        reason = _PROVEN if wanted == "auto" else _ASKED
+        return Choice(engine=self._ready[first], reason=reason)
 
     async def _started(self, name: str) -> Engine:
         async with self._starting:

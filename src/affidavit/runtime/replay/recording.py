@@ -186,7 +186,7 @@ def read_recording(store: Store, run_id: str) -> Recording:
     source, inputs = source_of(events), cast("dict[str, JsonValue]", requested["inputs"])
     preamble = _preamble(store, session, until, cast("str | None", started.get("preamble")))
     results = Results(store, session, until=until)
-    named = RESULTS not in inputs and mentions(source, *(entry.code for entry in preamble)) is not None
+    named = None if RESULTS in inputs else mentions(source, *(entry.code for entry in preamble))
     program = Program(
         source=source,
         tree=orjson.loads(store.blobs.get(cast("dict[str, str]", started["tree"])["digest"])),
@@ -195,7 +195,7 @@ def read_recording(store: Store, run_id: str) -> Recording:
         seed=cast("int", started["seed"]),
         limits=Limits(**cast("dict[str, Any]", requested.get("limits", {}))),
         preamble=preamble,
-        results=tuple(row.earlier() for row in results.rows()) if named else None,
+        results=results.earlier(named) if named is not None else None,
         timers=tuple(timers),
     )
     return Recording(

@@ -11,7 +11,7 @@ from affidavit.runtime.engines.cpython.eager import start_eagerly
 from affidavit.runtime.engines.cpython.inbound import Done, ViolationError, read_call, read_done
 from affidavit.runtime.engines.cpython.outbound import program_body, settled_frame
 from affidavit.runtime.engines.cpython.process import Child, Ending
-from affidavit.runtime.engines.cpython.wire import CALL, DONE, LENGTH, PROGRAM
+from affidavit.runtime.engines.cpython.wire import CALL, DONE, LENGTH, PROGRAM, START
 from affidavit.runtime.program import (
     RESULTS,
     CallFailed,
@@ -66,34 +66,42 @@ class Conversation:
         limits = program.limits
         self._longest = max(limits.result_bytes, limits.argument_bytes) + _OVERHEAD
 
-    async def run(self) -> RunOutcome:
+    async def run(self, starts: asyncio.Event | None = None) -> RunOutcome:
         """Lead the run to its end. The child is dead or dying afterwards, and no task is left.
+
+        Args:
+            starts: the script starts when this is set; until then the child takes the program in. At once without.
 
         Raises:
             Exception: what the handler raised; handlers report failures of calls as `CallFailed`.
         """
         child, limits = self._child, self._program.limits
-        wall = self._loop.call_later(limits.wall_seconds, self._stop, "wall")
-        watch = self._loop.call_later(_POLL_SECONDS, self._watch)
-        self._watcher = watch
+        timers = [self._loop.call_later(_POLL_SECONDS, self._watch)]
+        self._watcher = timers[0]
         try:
-            self._send_program()
+            self._post_program()
             self._loop.add_reader(child.sock, self._on_readable)
+            if starts is not None:
+                self._flush()
+                await starts.wait()
+            timers.append(self._loop.call_later(limits.wall_seconds, self._stop, "wall"))
+            self._post(START, b"")
+            self._flush()
             end = await self._end
             cpu = self._cpu or child.cpu_seconds()
             ending = await self._ending() if end is None else None
             child.kill()
             return self._outcome(end, ending, cpu)
         finally:
-            wall.cancel()
-            self._watcher.cancel()
+            for timer in (*timers, self._watcher):
+                timer.cancel()
             child.kill()
             self._loop.remove_reader(child.sock)
             await self._join()
 
     # ---- to the child ----
 
-    def _send_program(self) -> None:
+    def _post_program(self) -> None:
         program = self._program
         leaves = list(_leaves(program.tree))
         self._paths = frozenset(leaf["$call"] for leaf in leaves)
@@ -102,7 +110,6 @@ class Conversation:
             self._paths |= {RESULTS}
             self._free |= {RESULTS}
         self._post(PROGRAM, program_body(program))
-        self._flush()
 
     def _post(self, kind: int, body: bytes) -> None:
         self._out.append(LENGTH.pack(len(body) + 1) + bytes((kind,)) + body)

@@ -71,8 +71,10 @@ class CPythonEngine:
         del source, tree
         return []
 
-    async def run(self, program: Program, handler: CallHandler) -> RunOutcome:
-        """Run one program in a process of its own.
+    async def run(
+        self, program: Program, handler: CallHandler, *, starts: asyncio.Event | None = None
+    ) -> RunOutcome:
+        """Run one program in a process of its own, which takes it in before `starts` is set.
 
         Cancelling the task kills the process and joins every call that it made. Whatever the script does is told by
         the outcome.
@@ -84,7 +86,7 @@ class CPythonEngine:
         """
         pool, child = await self._child()
         try:
-            return await Conversation(child, program, handler).run()
+            return await Conversation(child, program, handler).run(starts)
         except asyncio.CancelledError:
             child.kill()
             await asyncio.shield(child.ended)

@@ -25,12 +25,14 @@ __all__ = [
     "RETURNED",
     "SECTIONS",
     "SETTLED",
+    "START",
 ]
 
 LENGTH: Final = struct.Struct("<I")
 
 # to the child
 PROGRAM: Final = 0x70  # SECTIONS, then header JSON, tree JSON, inputs JSON, what rows of `results` hold
+START: Final = 0x73  # nothing: what was sent as the program may start
 RETURNED: Final = 0x76  # SETTLED, then the value as JSON
 FAILED: Final = 0x65  # SETTLED, then {code, message, hint, retryable, details}
 

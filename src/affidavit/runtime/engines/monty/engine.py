@@ -90,8 +90,12 @@ class MontyEngine:
         """
         return unsupported(source, tree)
 
-    async def run(self, program: Program, handler: CallHandler) -> RunOutcome:
+    async def run(
+        self, program: Program, handler: CallHandler, *, starts: asyncio.Event | None = None
+    ) -> RunOutcome:
         """Run one program. Cancelling the task kills the sandbox and joins every call it made.
+
+        It begins when `starts` is set, at once without.
 
         Raises:
             FailedError: `engine-unavailable`, when the engine was not started.
@@ -99,6 +103,8 @@ class MontyEngine:
         """
         if self._pool is None:
             raise FailedError("engine-unavailable", "the engine is not started", hint="start it first")
+        if starts is not None:
+            await starts.wait()
         refused = unsupported(program.source, program.tree)
         if refused:
             return RunOutcome(reason="error", error=_refusal(refused[0]))

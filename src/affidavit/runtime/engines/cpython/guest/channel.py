@@ -87,7 +87,7 @@ class Channel:
 
     def read_frame(self) -> tuple[int, bytes]:
         """The next frame, waiting for it. Only used before the script starts."""
-        data = self._complete(b"")
+        data = self._complete(self._in)
         end = LENGTH.size + LENGTH.unpack_from(data)[0]
         self._in = data[end:]
         return data[LENGTH.size], data[LENGTH.size + 1 : end]

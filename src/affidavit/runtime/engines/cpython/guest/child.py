@@ -43,6 +43,7 @@ from affidavit.runtime.engines.cpython.wire import (
     RETURNED,
     SECTIONS,
     SETTLED,
+    START,
 )
 from affidavit.runtime.engines.script import VALUE, Compiled, compile_script
 
@@ -107,6 +108,8 @@ def serve(
     kind, body = channel.read_frame()
     assert kind == PROGRAM
     run.prepare(lock, body)
+    kind, _ = channel.read_frame()
+    assert kind == START
     run.run()
     channel.wait_for_end()
 
@@ -211,6 +214,9 @@ class _Run:
         self._tree_text = b"{}"
         self._tree: dict[str, Any] | None = None
         self._source = ""
+        self._header: dict[str, Any] = {}
+        self._compiled: Compiled | None = None
+        self._refused: BaseException | None = None
         self._preamble: list[tuple[str, str]] = []
         self._notes: list[str] = []
         self._result_bytes = 0
@@ -219,41 +225,46 @@ class _Run:
         self._ballast: mmap.mmap | None = None
 
     def prepare(self, lock: Lock, body: bytes) -> None:
-        """Take in the program and its limits."""
+        """Take in the program and its limits. Nothing of it runs yet."""
         ends = list(accumulate(SECTIONS.unpack_from(body), initial=SECTIONS.size))
         head, self._tree_text, inputs, held = (body[start:end] for start, end in pairwise(ends))
         header: dict[str, Any] = loads(head)
         if inputs != b"{}":
             vars(self._module).update({name: decode(value) for name, value in loads(inputs).items()})
+        results: Results | None = None
         self._source = header["source"]
         self._preamble = header.get("preamble", [])
         if "results" in header:
-            vars(self._module)["results"] = Results(self._bridge, header["results"], held)
+            results = vars(self._module)["results"] = Results(self._bridge, header["results"], held)
         self._result_bytes = header["result_bytes"]
         self._bridge.argument_bytes = header["argument_bytes"]
         self._output.allow(header["output_bytes"])
-        self._clock.start(header["clock"], header["seed"])
-        if "timers" in header:
-            self._timing.follow(header["timers"])
+        self._header = header
         lines = self._source.splitlines(keepends=True)
         linecache.cache[SCRIPT] = (len(self._source), None, lines, SCRIPT)
         self._memory_bytes = header["memory_bytes"]
         self._ballast = mmap.mmap(-1, _BALLAST, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # never touched
         lock.bound(self._memory_bytes, max(1, math.ceil(header["cpu_seconds"])), OUTPUT_BYTES)
+        try:
+            self._compiled = compile_script(self._source, SCRIPT)
+            if results is not None:
+                results.read_ahead()
+        except BaseException as problem:
+            self._refused = problem
 
     def run(self) -> None:
         """Run the script and send what came of it."""
-        reason, error = "finished", None
+        self._clock.start(self._header["clock"], self._header["seed"])
+        if "timers" in self._header:
+            self._timing.follow(self._header["timers"])
         if self._preamble:
             self._notes = load(self._preamble, vars(self._module))
-        try:
-            compiled = compile_script(self._source, SCRIPT)
-        except (SyntaxError, ValueError) as problem:  # ValueError: a null byte in the source
-            reason, error = "error", syntax_fault(problem, self._source)
-        except BaseException as problem:
-            reason, error = self._fault(problem)
+        if self._compiled is not None:
+            reason, error = self._execute(self._compiled)
+        elif isinstance(self._refused, SyntaxError | ValueError):  # ValueError: a null byte in the source
+            reason, error = "error", syntax_fault(self._refused, self._source)
         else:
-            reason, error = self._execute(compiled)
+            reason, error = self._fault(self._refused or RuntimeError("nothing to run"))
         self._finish(join=error is None)
         self._report(reason, error)
 

@@ -15,6 +15,7 @@ PATH: Final = "results"
 
 _MISSING: Final = object()
 _SHOWN: Final = 20
+_AHEAD_BYTES: Final = 64 << 10
 
 
 class Row:
@@ -27,7 +28,7 @@ class Row:
         size: bytes of its value as JSON.
     """
 
-    __slots__ = ("_bridge", "_error", "_sent", "_value", "kind", "number", "run_id", "size")
+    __slots__ = ("_ahead", "_bridge", "_error", "_sent", "_value", "kind", "number", "run_id", "size")
 
     def __init__(
         self, bridge: Bridge, number: int, run_id: str, kind: str, size: int, sent: bytes = b""
@@ -39,6 +40,7 @@ class Row:
         put(self, "kind", kind)
         put(self, "size", size)
         put(self, "_sent", sent)  # what it holds, as JSON, where it came along with the program
+        put(self, "_ahead", _MISSING)
         put(self, "_value", None if kind == "done" else _MISSING)
         put(self, "_error", _MISSING if kind == "error" else None)
 
@@ -73,7 +75,7 @@ class Row:
                 return value
             if self._came("data", "large"):
                 site.started += 1
-                value = value_of(getattr(self, "_sent"))  # noqa: B009
+                value = self._held()
             else:  # Blocking: the host has it at hand, and so the script goes on here before it does anything else.
                 value = bridge.call_now(site, site.number(), {"number": self.number, "want": "load"}, False)
             object.__setattr__(self, "_value", value)
@@ -99,6 +101,16 @@ class Row:
 
         return rerun()
 
+    def read_ahead(self) -> None:
+        """Read what came along, unless that takes long: the script may never ask for it."""
+        if getattr(self, "_sent") and self.size <= _AHEAD_BYTES:  # noqa: B009
+            object.__setattr__(self, "_ahead", self._held())
+
+    def _held(self) -> Any:
+        """What came along."""
+        ahead: Any = getattr(self, "_ahead")  # noqa: B009
+        return value_of(getattr(self, "_sent")) if ahead is _MISSING else ahead  # noqa: B009
+
     def _came(self, *kinds: str) -> bool:
         """Whether what a row of these kinds holds came along with the program."""
         return bool(getattr(self, "_sent")) and self.kind in kinds  # noqa: B009
@@ -106,7 +118,7 @@ class Row:
     def _content(self, want: str, *kinds: str) -> Any:
         """What it holds: as it came along where the row is of these kinds, else as the host says."""
         if self._came(*kinds):
-            return value_of(getattr(self, "_sent"))  # noqa: B009
+            return self._held()
         bridge: Bridge = getattr(self, "_bridge")  # noqa: B009
         return _ask(bridge, self.number, want)
 
@@ -139,6 +151,11 @@ class Results(Sequence[Row]):
             made.append(Row(bridge, number, run_id, kind, size, sent[at : at + length]))
             at += length
         self._rows = tuple(made)
+
+    def read_ahead(self) -> None:
+        """Read what came along, before the script starts."""
+        for row in self._rows:
+            row.read_ahead()
 
     def __len__(self) -> int:
         return len(self._rows)
