@@ -33,6 +33,7 @@ __all__ = [
     "Description",
     "Embedder",
     "GraphAnalyzer",
+    "HelperModule",
     "Mount",
     "MountAdapter",
     "Progress",
@@ -171,6 +172,21 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HelperModule:
+    """Hand-written functions that a mount brings into `df.lib`, for what scripts would write again and again.
+
+    Attributes:
+        key: what messages call it: a file's path, or a word of the adapter.
+        code: Python source that imports and defines. Each public `async def` is a helper; its parameters and result are
+            annotated with built-in types, `Any`, `Literal`, `Mapping`, `Sequence` or TypedDicts of the module. It calls
+            `df` as scripts do. At most 64 KiB.
+    """
+
+    key: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """What a source said of itself when a person mounted it.
 
@@ -183,12 +199,14 @@ class Description:
         summary: one line for people: `everything 2.0.0: 13 tools`.
         snapshot: which state answered.
         limitations: what is there and cannot be offered, each with its place (`tool deep-search`).
+        helpers: what it brings into `df.lib`; `Source.name` is what its calls are called by.
     """
 
     contents: JsonValue
     summary: str
     snapshot: Snapshot
     limitations: tuple[Limitation, ...] = ()
+    helpers: tuple[HelperModule, ...] = ()
 
 
 class Mount(Protocol):

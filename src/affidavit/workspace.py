@@ -146,7 +146,7 @@ class Workspace:
         if adapter is None:
             return self._analyse(asked, progress or _silent, session, project=project)
         # A source may live in the loop that runs here: it is asked from another one.
-        return self._added(_finished(self._opened.describe(adapter, asked, project=project)), session)
+        return self._added(_finished(self._described(adapter, asked, session, project=project)), session)
 
     def _asked(self, spec: str, session: str, options: Mapping[str, JsonValue] | None) -> Asked:
         known = {it.name: it for it in self.mounts(session)}.get(spec)
@@ -159,7 +159,18 @@ class Workspace:
         adapter = self._opened.adapter_for(asked.uri, asked.folder)
         if adapter is None:
             return self._analyse(asked, progress, session, project=project)
-        return self._added(await self._opened.describe(adapter, asked, project=project), session)
+        return self._added(await self._described(adapter, asked, session, project=project), session)
+
+    async def _described(
+        self, adapter: MountAdapter, asked: Asked, session: str, *, project: bool
+    ) -> Mounted:
+        mounted = await self._opened.describe(adapter, asked, project=project)
+        if mounted.helpers:
+            from affidavit.runtime.typecheck.helpers import check_helpers
+
+            others = [it for it in self.mounts(session) if it.name != mounted.name]
+            await check_helpers(mounted.helpers, self._catalogue([*others, mounted], [], _silent).stubs)
+        return mounted
 
     def _added(self, mounted: Mounted, session: str, record: Record | None = None) -> Mounted:
         self._log("mount-added", session, mounted.as_event(), record)
@@ -355,9 +366,7 @@ class Workspace:
             Finding(name="python", ok=sys.version_info >= (3, 11), detail=sys.version.split()[0]),
             Finding(name="workspace", ok=True, detail=f"{self.root} opens"),
         ]
-        findings += [
-            _loading(f"analyzer {point.name}", loaded, "facts") for point, loaded in load_analyzers()
-        ]
+        findings += [_loading(f"analyzer {it.name}", loaded, "facts") for it, loaded in load_analyzers()]
         findings += [
             _loading(f"mount {name}", loaded, "contract") for name, loaded in self._opened.adapters().items()
         ]
@@ -395,18 +404,10 @@ class Workspace:
                 places[mounted.place][mounted.name] = self._opened.namespace(mounted)
                 pattern = f"{mounted.place}.{mounted.name}.*"
                 grants.append(Grant(effect="external", pattern=pattern, origin=f"mount {mounted.name}"))
+        db = Namespace(name="db", doc="Datasets: typed, paged collections.", children=places["db"])
+        tool = Namespace(name="tool", doc="Tools: exactly what they return.", children=places["tool"])
         return Catalogue.of(
-            Namespace(
-                name="df",
-                children={
-                    "db": Namespace(
-                        name="db", doc="Datasets: typed, paged collections.", children=places["db"]
-                    ),
-                    "tool": Namespace(
-                        name="tool", doc="Tools: exactly what they return.", children=places["tool"]
-                    ),
-                },
-            )
+            Namespace(name="df", children={"db": db, "tool": tool} | self._opened.library(mounts))
         )
 
     @property

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from affidavit.errors import UsageError
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import BlobRef, JsonValue, Limitation
-from affidavit.extensions import Snapshot
+from affidavit.extensions import HelperModule, Snapshot
+from affidavit.mounts.helpers import digest_of
 from affidavit.namespaces.names import identifier
 from affidavit.store import StoredEvent
 from affidavit.store.event_kinds import sound
@@ -49,6 +50,7 @@ class Mounted:
         contents: where the description of what an adapter mounted is kept, or None.
         about: the description in one line, or empty.
         snapshot: which state of the source was described, or None.
+        helpers: what it brings into `df.lib`, as it was then.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Mounted:
     contents: BlobRef | None = None
     about: str = ""
     snapshot: Snapshot | None = None
+    helpers: tuple[HelperModule, ...] = ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -92,12 +95,14 @@ class Mounted:
             "limitations": [
                 {"code": item.code, "place": item.place, "message": item.message} for item in self.limitations
             ],
+            "helpers": [{"key": it.key, "digest": digest_of(it)} for it in self.helpers],
         }
 
     def as_event(self) -> dict[str, JsonValue]:
         """The data of its `mount-added` event; the event itself names the record and the session."""
         data = self.as_json()
         del data["evidence_id"]
+        data["helpers"] = [asdict(it) for it in self.helpers]
         contents = asdict(self.contents) if self.contents else None
         return data | {"signature": self.signature, "folder": self.folder or None, "contents": contents}
 
@@ -200,4 +205,5 @@ def _mounted(data: Mapping[str, Any], event: StoredEvent) -> Mounted:
         contents=BlobRef(digest=contents["digest"], size=contents["size"]) if contents else None,
         about=data.get("about") or "",
         snapshot=Snapshot(identity=snapshot["identity"], basis=snapshot["basis"]) if snapshot else None,
+        helpers=tuple(HelperModule(key=it["key"], code=it["code"]) for it in data.get("helpers") or ()),
     )

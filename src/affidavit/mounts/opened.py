@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from affidavit.evidence import values
 from affidavit.evidence.canonical import freeze, parse
 from affidavit.evidence.record import BlobRef, JsonValue
 from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Source, load_mounts
+from affidavit.mounts.helpers import HELPERS, helpers_namespace, operations_of, read_helpers
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
 from affidavit.mounts.observed import is_untyped, observed, seen_lately
 from affidavit.mounts.secrets import Secrets, shielded
@@ -96,6 +97,9 @@ class OpenMounts:
         _wrapped(Namespace(name=asked.name), asked.options)  # a wrapper that cannot be is told now
         try:
             described = await adapter.describe(source)
+            helpers = (*described.helpers, *read_helpers(asked.options.get(HELPERS, []), asked.folder))
+            for module in helpers:
+                operations_of(module)
             contents = self._kept(described, secrets)
         except AffidavitError as error:
             raise secrets.error(error) from None
@@ -117,6 +121,7 @@ class OpenMounts:
             contents=contents,
             about=secrets.text(described.summary),
             snapshot=described.snapshot,
+            helpers=helpers,
         )
 
     def namespace(self, mounted: Mounted) -> Namespace:
@@ -129,6 +134,13 @@ class OpenMounts:
             )
 
         return self.or_empty(mounted.name, opened)
+
+    def library(self, mounts: Iterable[Mounted]) -> dict[str, Namespace]:
+        """`df.lib` where mounts bring anything. A name that two bring is told."""
+        library, twice = helpers_namespace(module for mounted in mounts for module in mounted.helpers)
+        for name in twice:
+            self.tell(f"df.lib.{name} is brought by two mounts; the first one stands")
+        return {"lib": library} if library.operations else {}
 
     def or_empty(self, name: str, made: Callable[[], Namespace]) -> Namespace:
         """What a mount offers. One that cannot be opened is empty and told, and stops nothing else."""
@@ -195,7 +207,7 @@ class OpenMounts:
             name=name,
             uri=uri,
             folder=folder,
-            options={key: value for key, value in options.items() if key != WRAP},
+            options={key: value for key, value in options.items() if key not in (WRAP, HELPERS)},
             secret=secrets.get,
             tell=tell,
             cache=self._cache,

@@ -86,6 +86,7 @@ class Operation:
             text); raises `FailedError(result-invalid)`.
         carries_evidence: the result is a mapping that shows its own `evidence_id` (added outside the hash).
         streams: name of a generated companion that iterates this paged operation (`pages` for `page`), or None.
+        code: of a helper, the source of its module: it runs inside the script and is no call itself.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Operation:
     declarations: tuple[str, ...] = ()
     carries_evidence: bool = False
     streams: str | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class Catalogue:
         tree: dict[str, JsonValue] = own | {"session": session} | _tree(root, "")
         return cls(
             root=root,
-            operations=dict(walk(root)),
+            operations={path: operation for path, operation in walk(root) if not operation.code},
             stubs=render(root),
             tree=tree,
             schemas=dict(_schemas(root)),
@@ -110,6 +110,8 @@ def _tree(namespace: Namespace, prefix: str) -> dict[str, JsonValue]:
         path = prefix + name
         struct = operation.carries_evidence
         tree[name] = _leaf(path, names, "operation", positional=positional, struct=struct)
+        if operation.code:
+            tree[name] = _leaf(path, names, "helper", positional=positional) | {"code": operation.code}
         if operation.streams:
             tree[operation.streams] = _leaf(path, names, "pages", positional=positional, struct=struct)
     for name, child in namespace.children.items():

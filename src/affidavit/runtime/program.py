@@ -103,7 +103,8 @@ class Program:
         tree: the callable names below `df`: nested mappings with operation markers as leaves. A leaf is
             `{"$call": path, "parameters": [names in order], "positional": n, "kind": kind, "struct": bool}`. Kinds:
             `operation` is awaited; `pages` iterates the paged operation `path` by its cursors; `sync` answers at once,
-            awaited or not. With `struct` the keys of a mapping result are attributes as well.
+            awaited or not; `helper` is the function of that name in the module whose source is `code`. With `struct`
+            the keys of a mapping result are attributes as well.
         inputs: extra global names and their values, encoded (tagged JSON).
         clock: the run's frozen start, seconds since the epoch.
         seed: seed of every source of chance inside the script. Hashing of text is the same in every run.

@@ -170,6 +170,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "format": _or_null(_text), "signature": _text, "limitations": _list(_limitation),
             "place?": _choice("db", "tool"), "folder?": _or_null(_text), "options?": _object(),
             "contents?": _or_null(_blob), "about?": _or_null(_text), "project?": _flag,
+            "helpers?": _list(_object(key=_text, code=_text)),
             "snapshot?": _or_null(_object(identity=_text, basis=_text)),
         },
     ),

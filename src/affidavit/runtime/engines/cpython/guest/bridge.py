@@ -106,10 +106,18 @@ class Bridge:
     def __init__(self, channel: Channel, clock: Clock) -> None:
         self.argument_bytes = 1 << 20
         self.run_again: Callable[[int, str, dict[str, Any]], Coroutine[Any, Any, Any]]
+        self.run_helpers: Callable[[str, str], dict[str, Any]]
+        self._helpers: dict[str, dict[str, Any]] = {}
         self._channel = channel
         self._clock = clock
         self._sites: dict[tuple[str, int, int], Site] = {}
         self._places: dict[tuple[str, int, int], Site] = {}
+
+    def helper(self, path: str, name: str, code: str) -> Callable[..., Any]:
+        """A helper; its module is run when one of it is first mentioned."""
+        if code not in self._helpers:
+            self._helpers[code] = self.run_helpers(f"<{path}>", code)
+        return self._helpers[code][name]
 
     def unawaited(self) -> list[tuple[str, int]]:
         """Path and line of every operation that was called more often than it was started."""
@@ -289,6 +297,8 @@ def _unknown(path: str, name: str, known: list[str]) -> NoReturn:
 def _child(bridge: Bridge, path: str, name: str, entry: Mapping[str, Any]) -> Any:
     if "$call" not in entry:
         return Names(bridge, path, lambda: entry)
+    if entry.get("kind") == "helper":
+        return bridge.helper(path, name, entry["code"])
     return _operation(bridge, path, name, entry)
 
 

@@ -209,6 +209,7 @@ class _Run:
         self._clock = timing.clock
         self._bridge = Bridge(channel, timing.clock)
         self._bridge.run_again = self._run_again
+        self._bridge.run_helpers = self._run_helpers
         self._execution = _Execution(asyncio.get_event_loop())
         self._module = script_module(SCRIPT, Root(self._bridge, "df", self._read_tree))
         self._tree_text = b"{}"
@@ -288,6 +289,14 @@ class _Run:
         load(self._preamble, names)
         value = await _awaited(compile_script(source, f"<run {number}>"), names)
         return None if value is _MISSING else decode(encode(soften(value)[0]))
+
+    def _run_helpers(self, filename: str, code: str) -> dict[str, Any]:
+        """Run a module of helpers, with names of its own."""
+        here = vars(self._module)
+        names = {"__builtins__": here["__builtins__"], "__name__": "df.lib", "df": here["df"]}
+        linecache.cache[filename] = (len(code), None, code.splitlines(keepends=True), filename)
+        exec(compile(code, filename, "exec", dont_inherit=True), names)  # noqa: S102 - as for scripts
+        return names
 
     def _fault(self, problem: BaseException) -> tuple[str, Fault]:
         """Report an exception. Where memory ran out, first make room for the report, without needing any."""

@@ -96,6 +96,8 @@ def _attribute(context: Context, node: ast.Attribute) -> Iterator[Unsupported]:
             node, "operation as a value", "an operation can be called, or bound to a name and called"
         )
     if context.scan.is_below_df(node):
+        if ast.unparse(node) == "df.lib":
+            yield context.find(node, "helper", "helpers run on cpython alone")
         return
     name, parent = node.attr, context.parent(node)
     called = isinstance(parent, ast.Call) and parent.func is node
