@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 from affidavit.analyzers.javascript.containers.content import Content, examine, is_script, kind_of, load
 from affidavit.analyzers.javascript.containers.entry import (
@@ -23,17 +24,15 @@ from affidavit.analyzers.javascript.containers.tree import Tree
 from affidavit.analyzers.javascript.dataset import Dataset, problems_of
 from affidavit.analyzers.javascript.parsing.pool import Allowance, Job, Outcome, parse_all
 from affidavit.analyzers.javascript.parsing.spool import Spool
-from affidavit.analyzers.javascript.parsing.wire import FileReport, Problem, decode
+from affidavit.analyzers.javascript.parsing.wire import FileReport, decode
 from affidavit.analyzers.javascript.resolution.resolver import Resolver
 from affidavit.analyzers.javascript.rows import COLLECTIONS, FilesItem, FileStatus
+from affidavit.analyzers.javascript.standing import Standing
 from affidavit.errors import FailedError
 from affidavit.evidence.record import Coverage, Limitation
 from affidavit.extensions import Analysis, Artifact, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from affidavit.analyzers.javascript.languages import LanguageName
     from affidavit.facts.collection import CollectionSpec
     from affidavit.facts.factfile import FactFileWriter
 
@@ -127,23 +126,6 @@ def _changed(artifact: Artifact) -> FailedError:
 
 
 @dataclass(slots=True)
-class _Source:
-    """A source file on its way: what it is, and its facts or why there are none.
-
-    `waiting` is where its encoded facts are until the turn of the file has come; `report` holds them on its turn.
-    """
-
-    entry: Entry
-    language: LanguageName
-    settled: bool = False
-    is_read: bool = False
-    report: FileReport | None = None
-    waiting: int | None = None
-    problems: Sequence[Problem] = ()
-    fault: Limitation | None = None
-
-
-@dataclass(slots=True)
 class _Run:
     """One analysis."""
 
@@ -154,9 +136,8 @@ class _Run:
     spool: Spool
     tree: Tree = field(init=False)
     dataset: Dataset = field(init=False)
-    contents: dict[str, Content] = field(default_factory=dict[str, Content])
+    standing: Standing = field(init=False)
     links: dict[str, str | None] = field(default_factory=dict[str, str | None])
-    sources: dict[str, _Source] = field(default_factory=dict[str, _Source])
     limitations: list[Limitation] = field(default_factory=list[Limitation])
 
     def read(self) -> None:
@@ -164,11 +145,12 @@ class _Run:
         from affidavit.analyzers.javascript.languages import language_of
 
         self.tree = Tree(self.container.entries)
+        self.standing = Standing(len(self.container.entries))
         self.dataset = Dataset(
             self.artifact.subject.digest, Resolver(self.tree, self._read_package), self.facts, self.spool
         )
         self.limitations.extend(self.container.limitations)
-        for entry in self.container.entries:
+        for number, entry in enumerate(self.container.entries):
             if entry.kind == "link":
                 self.links[entry.path], fault = self.tree.follow(entry)
                 self._note(fault)
@@ -177,9 +159,9 @@ class _Run:
                 if language is None and is_script(self.container, entry):
                     language = "javascript"
                 if language is None:
-                    self._keep(entry, examine(self.container, entry))
+                    self._keep(number, examine(self.container, entry))
                 else:
-                    self.sources[entry.path] = _Source(entry, language)
+                    self.standing.is_source(number, language)
                 self.dataset.expect(entry.path, "javascript-module" if language else kind_of(entry.path))
 
     def parse(self, processes: int | None, allowance: Allowance | None) -> None:
@@ -187,90 +169,75 @@ class _Run:
 
         References are written by path, whatever the order in which the processes are done.
         """
-        from affidavit.analyzers.javascript.languages import LANGUAGES
-
-        sources = list(self.sources.values())
-
-        def load(index: int) -> bytes | None:
-            return self._load(sources[index])
-
-        jobs = [
-            Job(
-                index=index,
-                language=LANGUAGES.index(source.language),
-                size=source.entry.size,
-                load=load,
-            )
-            for index, source in enumerate(sources)
-        ]
-        self.progress(0, len(sources), "parsing")
+        jobs = _Jobs(self.container.entries, self.standing, self._load)
+        self.progress(0, len(jobs), "parsing")
         with closing(parse_all(jobs, processes=processes, allowance=allowance)) as outcomes:
             written = 0
             for done, outcome in enumerate(outcomes, 1):
-                source = sources[outcome.index]
-                self._settle(source, outcome)
-                written = self._write_settled(sources, written)
-                if source.report is not None:
-                    source.waiting = self.spool.keep(outcome.body)
-                    source.report = None
-                self.progress(done, len(sources), "parsing")
-        self._write_settled(sources, written)
-        self.progress(len(sources), len(sources), "parsing")
+                number = self.standing.sources[outcome.index]
+                report = self._settle(number, outcome)
+                if report is not None and outcome.index == written:
+                    self.dataset.add_references(self.container.entries[number].path, report)
+                    written += 1
+                elif report is not None:
+                    self.standing.wait(number, self.spool.keep(outcome.body))
+                written = self._write_settled(written)
+                self.progress(done, len(jobs), "parsing")
+        self._write_settled(written)
+        self.progress(len(jobs), len(jobs), "parsing")
 
-    def _write_settled(self, sources: list[_Source], written: int) -> int:
+    def _write_settled(self, written: int) -> int:
         """Write the references of the files whose turn has come; how many files that makes."""
-        while written < len(sources) and sources[written].settled:
-            source = sources[written]
-            if source.waiting is not None:
-                source.report = decode(self.spool.read(source.waiting))
-            if source.report is not None:
-                self.dataset.add_references(source.entry.path, source.report)
-            source.report = source.waiting = None
+        sources = self.standing.sources
+        while written < len(sources) and self.standing.is_settled(sources[written]):
+            number = sources[written]
+            waiting = self.standing.waiting(number)
+            if waiting is not None:
+                path = self.container.entries[number].path
+                self.dataset.add_references(path, decode(self.spool.read(waiting)))
             written += 1
         return written
 
-    def _load(self, source: _Source) -> bytes | None:
-        data, content = load(self.container, source.entry, limit=MAX_SOURCE)
-        if source.entry.path not in self.contents:
-            self._keep(source.entry, content)
+    def _load(self, index: int) -> bytes | None:
+        number = self.standing.sources[index]
+        data, content = load(self.container, self.container.entries[number], limit=MAX_SOURCE)
+        if not self.standing.has_content(number):
+            self._keep(number, content)
         if data is None:
-            source.fault = content.fault
-            source.settled = True
+            self.standing.settle(number, fault=content.fault)
         return data
 
-    def _keep(self, entry: Entry, content: Content) -> None:
-        self.contents[entry.path] = content
+    def _keep(self, number: int, content: Content) -> None:
+        self.standing.keep_content(number, content)
         self._note(content.fault)
 
     def _note(self, fault: Limitation | None) -> None:
         if fault is not None:
             self.limitations.append(fault)
 
-    def _settle(self, source: _Source, outcome: Outcome) -> None:
-        path = source.entry.path
+    def _settle(self, number: int, outcome: Outcome) -> FileReport | None:
+        path = self.container.entries[number].path
+        report, fault = None, None
         if outcome.state == "facts":
             try:
                 report = decode(outcome.body)
             except (ValueError, TypeError, LookupError, AttributeError):
-                source.fault = limitation("parse-failed", path, "its parser process answered nonsense")
+                fault = limitation("parse-failed", path, "its parser process answered nonsense")
             else:
-                self._accept(source, report)
+                fault = self._accept(number, path, report)
         elif outcome.state == "timed-out":
-            source.fault = limitation("parse-timed-out", path, outcome.reason)
+            fault = limitation("parse-timed-out", path, outcome.reason)
         else:
-            source.fault = limitation("parse-failed", path, outcome.reason)
-        source.settled = True
-        self._note(source.fault)
+            fault = limitation("parse-failed", path, outcome.reason)
+        self.standing.settle(number, fault=fault)
+        self._note(fault)
+        return report if fault is None else None
 
-    def _accept(self, source: _Source, report: FileReport) -> None:
-        path = source.entry.path
+    def _accept(self, number: int, path: str, report: FileReport) -> Limitation | None:
+        """Note how far a file was read, or say why it was not."""
         if report.encoding == "utf-16":
-            source.fault = limitation(
-                "encoding", path, "UTF-16, which no JavaScript engine loads as a module"
-            )
-            return
-        source.is_read, source.report = True, report
-        source.problems = report.problems
+            return limitation("encoding", path, "UTF-16, which no JavaScript engine loads as a module")
+        self.standing.parsed(number, report.problems)
         if report.encoding == "invalid":
             message = f"not UTF-8 at byte {report.invalid_at}; read as Node.js reads it, each bad sequence as U+FFFD"
             self._note(limitation("encoding", path, message))
@@ -279,24 +246,26 @@ class _Run:
             many = "one range" if len(report.problems) == 1 else f"{len(report.problems)} ranges, the first"
             message = f"{many} at line {first.line}, column {first.column}"
             self._note(limitation("parse-error", path, message))
+        return None
 
     def check_content(self) -> None:
         """Compare what was read with what was identified (the digest of a plain archive is held by its signature)."""
         if self.container.format == "asar":
             return
         contents: dict[str, str] = {}
-        for path, content in self.contents.items():
-            if content.sha256 is not None:
-                contents[path] = f"sha256:{content.sha256}"
-            else:
-                contents[path] = content.fault.code if content.fault else ""
+        for number, entry in enumerate(self.container.entries):
+            content = self.standing.content(number)
+            if content is not None and content.sha256 is not None:
+                contents[entry.path] = f"sha256:{content.sha256}"
+            elif content is not None:
+                contents[entry.path] = content.fault.code if content.fault else ""
         if manifest_digest(self.container, contents) != self.artifact.subject.digest:
             raise _changed(self.artifact)
 
     def finish(self) -> Analysis:
         """Write the rows of files and modules, and say what was examined."""
-        for entry in self.container.entries:
-            self.dataset.add_file(self._file_row(entry), self._state(entry.path))
+        for number, entry in enumerate(self.container.entries):
+            self.dataset.add_file(self._file_row(number, entry), self._state(number))
         self.dataset.finish()
         return self._analysis()
 
@@ -312,40 +281,40 @@ class _Run:
             )
         return value or {}
 
-    def _state(self, path: str) -> str:
-        source = self.sources.get(path)
-        if source is None or not source.is_read:
-            return "complete" if source is None and self._is_read(path) else "unknown"
-        return "partial" if source.problems else "complete"
+    def _state(self, number: int) -> str:
+        if self.standing.language(number) is None:
+            return "complete" if self._is_read(number) else "unknown"
+        if not self.standing.is_parsed(number):
+            return "unknown"
+        return "partial" if number in self.standing.problems else "complete"
 
-    def _is_read(self, path: str) -> bool:
-        content = self.contents.get(path)
+    def _is_read(self, number: int) -> bool:
+        content = self.standing.content(number)
         return content is not None and content.sha256 is not None
 
-    def _status(self, entry: Entry) -> FileStatus:
-        source = self.sources.get(entry.path)
-        if source is not None:
-            if not source.is_read:
+    def _status(self, number: int, entry: Entry) -> FileStatus:
+        if self.standing.language(number) is not None:
+            if not self.standing.is_parsed(number):
                 return "limited"
-            return "partial" if source.problems else "parsed"
-        return "limited" if entry.kind == "file" and not self._is_read(entry.path) else "listed"
+            return "partial" if number in self.standing.problems else "parsed"
+        return "limited" if entry.kind == "file" and not self._is_read(number) else "listed"
 
-    def _file_row(self, entry: Entry) -> FilesItem:
-        source = self.sources.get(entry.path)
-        content = self.contents.get(entry.path)
-        kind = "javascript-module" if source else kind_of(entry.path)
+    def _file_row(self, number: int, entry: Entry) -> FilesItem:
+        content = self.standing.content(number)
+        language = self.standing.language(number)
+        kind = "javascript-module" if language else kind_of(entry.path)
         return {
             "path": entry.path,
             "kind": kind if entry.kind == "file" else entry.kind,
-            "language": source.language if source else None,
-            "status": self._status(entry),
+            "language": language,
+            "status": self._status(number, entry),
             "size": entry.size,
             "sha256": content.sha256 if content else None,
             "executable": entry.executable,
             "unpacked": entry.unpacked,
             "link": self.links.get(entry.path),
             "integrity": content.integrity if content else "undeclared",
-            "problems": problems_of(source.problems) if source else [],
+            "problems": problems_of(self.standing.problems.get(number, ())),
         }
 
     def _analysis(self) -> Analysis:
@@ -353,13 +322,13 @@ class _Run:
         # What was refused, could not be read or could not be parsed. A wrong encoding alone loses nothing, and what was
         # skipped (version control, pipes, replaced members) is no part of the artifact.
         unknown = {one.place for one in limitations if one.code not in _HARMLESS}
-        unknown |= {path for path, source in self.sources.items() if not source.is_read and source.fault}
+        unknown |= {self.container.entries[number].path for number in self.standing.faults}
         too_large = {one.place for one in limitations if one.code == "entry-too-large"}
         unknown -= too_large
         coverage = Coverage(
             state="partial" if too_large or unknown else "complete",
             selection="all source files outside of version control",
-            examined=sum(source.is_read for source in self.sources.values()),
+            examined=sum(map(self.standing.is_parsed, self.standing.sources)),
             omitted=len(too_large),
             unknown=len(unknown),
             bounds={"entries": MAX_ENTRIES, "source-bytes": MAX_SOURCE},
@@ -368,12 +337,41 @@ class _Run:
             "format": self.container.format,
             "entries": len(self.container.entries),
             "bytes": sum(entry.size for entry in self.container.entries),
-            "sources": len(self.sources),
+            "sources": len(self.standing.sources),
             "modules": self.dataset.modules,
             "references": self.dataset.references,
             "decoders": dict(DECODERS),
         }
         return Analysis(summary=summary, coverage=coverage, limitations=_bounded(limitations))
+
+
+class _Jobs(Sequence[Job]):
+    """The source files of an artifact as jobs, made when they are asked for."""
+
+    def __init__(
+        self, entries: Sequence[Entry], standing: Standing, load: Callable[[int], bytes | None]
+    ) -> None:
+        self._entries = entries
+        self._standing = standing
+        self._load = load
+
+    def __len__(self) -> int:
+        return len(self._standing.sources)
+
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | Sequence[Job]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        from affidavit.analyzers.javascript.languages import LANGUAGES
+
+        number = self._standing.sources[index]
+        language = self._standing.language(number)
+        assert language is not None, "a source has a language"
+        size = self._entries[number].size
+        return Job(index=index, language=LANGUAGES.index(language), size=size, load=self._load)
 
 
 def parse_package(data: bytes) -> dict[str, Any] | None:

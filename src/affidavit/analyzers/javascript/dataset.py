@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -55,15 +55,17 @@ SourceState = str
 
 
 _Triple: TypeAlias = tuple[str, str, str]
+_Spooled: TypeAlias = tuple[int, _Triple, list[tuple[str, list[str]]], SiteDict]
+"""A reference in the spool: the place after the one before it to its file, its basis, the names it asks for, and how
+the items of modules show it."""
+
+_MOST_READ: Final = 10_000
+"""References of the spool that are kept once they are read."""
 
 
 @dataclass(slots=True)
 class _Module:
-    """A module or an export while its references are counted.
-
-    There may be hundreds of thousands, and millions of references to them: of each reference only its place in the
-    spool is kept.
-    """
+    """A module or an export while its references are counted; of each, only its place in the spool is kept."""
 
     node_id: str
     path: str
@@ -72,10 +74,10 @@ class _Module:
     key: str
     export: str | None = None
     sites: int = 0
-    places: array[int] | None = None
+    places: array[int] = field(default_factory=lambda: array("Q"))
     ranges: int = 0
     bindings: int = 0
-    basis: tuple[_Triple, ...] = ()
+    basis: list[_Triple] = field(default_factory=list[_Triple])
 
 
 class Dataset:
@@ -96,29 +98,35 @@ class Dataset:
         self._resolver = resolver
         self._facts = facts
         self._spool = spool
-        # What each file is and how far it was read; only those that are referred to are modules yet.
-        self._files: dict[str, tuple[FileKind, SourceState]] = {}
-        self._present: dict[str, _Module] = {}
+        # There may be hundreds of thousands of files, and millions of references to them, so these wait in the spool. By
+        # the number of a file: what it is, how far it was read, the places after its exports and its last reference.
+        self._numbers: dict[str, int] = {}
+        self._kinds: list[FileKind] = []
+        self._states: list[SourceState] = []
+        self._exports = array("Q")
+        self._latest = array("Q")
         # Of the file that is being read: the statements that refer to each module.
         self._statements: dict[str, set[tuple[int, int]]] = {}
-        self._bases: dict[tuple[_Triple, ...], tuple[_Triple, ...]] = {}
-        # By file: where the exports wait in the spool, and what is asked for by name.
-        self._exports: dict[str, int] = {}
-        self._asked: dict[str, dict[str, _Module]] = {}
+        self._read: dict[int, _Spooled] = {}
         self.references = 0
         self.modules = 0
 
     def expect(self, path: str, kind: FileKind) -> None:
-        """Make a file known, so that references can lead to it. All files come before all references."""
-        self._files[path] = (kind, "unknown")
+        """Make a file known, so that references can lead to it. All files come before all references, by path."""
+        self._numbers[path] = len(self._numbers)
+        self._kinds.append(kind)
+        self._states.append("unknown")
+        self._exports.append(0)
+        self._latest.append(0)
 
     def add_file(self, row: FilesItem, state: SourceState) -> None:
         """Write one row of `files`, once how far it could be read is known."""
         item = cast(dict[str, Any], row)
         projection = {name: value for name, value in item.items() if name != "problems"}
         self._facts.add("files", projection, item if row["problems"] else None)
-        if row["path"] in self._files:
-            self._files[row["path"]] = (self._files[row["path"]][0], state)
+        number = self._numbers.get(row["path"])
+        if number is not None:
+            self._states[number] = state
 
     def add_references(self, path: str, report: FileReport) -> None:
         """Resolve the sites of one file and write its rows of `references`. Files are to come in order of path."""
@@ -132,88 +140,109 @@ class Dataset:
             seen[place] = seen.get(place, 0) + 1
             reference_id = self._id("r", path, *place, seen[place])
             basis = _basis(site, resolution, state)
-            module = self._module(path, site, resolution, lacking)
+            module = self._lacking(path, site, resolution, lacking)
+            present = resolution.target
             row = _reference_row(reference_id, path, site, resolution)
             item: ReferencesItem = {
                 **row,
-                "module": None if module is None else module.node_id,
+                "module": self._file_id(present) if present is not None else module and module.node_id,
                 "key": resolution.key,
                 "rule": resolution.rule,
                 "statement": _statement(site),
                 "bindings": site.bindings,
                 "names": [name for name, _ in site.names],
                 "source": site.excerpt,
-                "basis": basis,
+                "basis": _basis_row(basis),
             }
             self._facts.add("references", cast(dict[str, Any], row), cast(dict[str, Any], item))
             self.references += 1
-            if module is not None:
-                self._count(module, site, _site(row, item), basis)
+            if present is not None:
+                number = self._numbers[present]
+                self._latest[number] = 1 + self._keep(self._latest[number], site, _site(row, item), basis)
+            elif module is not None:
+                reference = _site(row, item)
+                self._count(module, self._keep(0, site, reference, basis), reference, site.bindings, basis)
         for key in sorted(lacking):
             self._write(lacking[key])
+        self._read.clear()
         if report.packed_exports:
-            self._exports[path] = self._spool.keep(report.packed_exports)
+            self._exports[self._numbers[path]] = 1 + self._spool.keep(report.packed_exports)
 
     def finish(self) -> None:
         """Write the rows of the files and of their exports in `modules`."""
-        for path in sorted(self._files):
-            _, state = self._files[path]
-            present = self._file_module(path)
-            self._rest(present, ("artifact-bytes", state, "observed"))
-            del self._present[path]
+        for path, number in self._numbers.items():
+            state = self._states[number]
+            present = self._make(path, cast(ModuleKind, self._kinds[number]), "present", path)
+            places = self._export_places(number)
+            exports = {name: self._export(present, name) for name in places}
+            self._count_all(number, present, exports)
+            _rest(present, ("artifact-bytes", state, "observed"))
             # An asset is a module only where something refers to it.
             if present.kind != "asset" or present.sites:
                 self._write(present)
-            if path in self._exports:
-                self._write_exports(present, state)
+            for name in sorted(places):
+                for one in places[name]:
+                    confidence = "derived" if one.form in _COMMONJS else "observed"
+                    _rest(exports[name], ("static-analysis", state, confidence))
+                self._write(exports[name], name, [_export_place(one) for one in places[name]])
+            self._read.clear()
 
-    def _count(self, module: _Module, site: Site, reference: SiteDict, basis: BasisDict) -> None:
-        triple = (basis["authority"], basis["state"], basis["confidence"])
-        self._count_one(module, reference, triple)
-        if module.status == "present" and site.names:
-            asked = self._asked.setdefault(module.path, {})
-            for name, bindings in site.names:
-                export = asked.get(name)
-                if export is None:
-                    export = asked[name] = self._export(module, name)
-                self._count_one(export, {**reference, "bindings": bindings}, triple)
+    def _export_places(self, number: int) -> dict[str, list[Exported]]:
+        """Where a file exports each name."""
+        places: dict[str, list[Exported]] = {}
+        if self._exports[number]:
+            for one in unpack_exports(self._spool.read(self._exports[number] - 1)):
+                places.setdefault(one.name, []).append(one)
+        return places
 
-    def _count_one(self, module: _Module, site: SiteDict, basis: _Triple) -> None:
+    def _count_all(self, number: int, present: _Module, exports: dict[str, _Module]) -> None:
+        """Count the references to a file and to its exports, in their order."""
+        places = array("Q")
+        after = self._latest[number]
+        while after:
+            places.append(after - 1)
+            after = self._spooled(after - 1)[0]
+        places.reverse()
+        referrer = ""
+        for place in places:
+            _, basis, names, site = self._spooled(place)
+            if site["path"] != referrer:
+                referrer = site["path"]
+                self._statements.clear()
+            self._count(present, place, site, site["bindings"], basis)
+            for name, bindings in names:
+                if name in exports:
+                    self._count(exports[name], place, site, bindings, basis)
+
+    def _keep(self, before: int, site: Site, reference: SiteDict, basis: _Triple) -> int:
+        return self._spool.keep(marshal.dumps((before, basis, site.names, cast(Any, reference))))
+
+    def _spooled(self, place: int) -> _Spooled:
+        known = self._read.get(place)
+        if known is None:
+            known = cast(_Spooled, marshal.loads(self._spool.read(place)))  # noqa: S302 - our own
+            if len(self._read) < _MOST_READ:
+                self._read[place] = known
+        return known
+
+    def _count(
+        self, module: _Module, place: int, site: SiteDict, bindings: list[str], basis: _Triple
+    ) -> None:
+        _rest(module, basis)
         statement = (site["statement"]["start"], site["statement"]["end"])
         statements = self._statements.setdefault(module.node_id, set())
         if statement not in statements:
             statements.add(statement)
             module.ranges += 1
         if module.sites < MAX_LISTED:
-            module.places = array("Q") if module.places is None else module.places
-            module.places.append(self._spool.keep(marshal.dumps(cast(Any, site))))
+            module.places.append(place)
         module.sites += 1
-        module.bindings += len(site["bindings"])
-        self._rest(module, basis)
-
-    def _rest(self, module: _Module, basis: _Triple) -> None:
-        """Note what a module rests on; modules that rest on the same share one tuple."""
-        if basis not in module.basis:
-            together = tuple(sorted((*module.basis, basis)))
-            module.basis = self._bases.setdefault(together, together)
+        module.bindings += len(bindings)
 
     def _export(self, module: _Module, name: str) -> _Module:
         node_id = self._id("m", module.path, "module-export", name.encode("utf-8", "surrogatepass").hex())
         name = shorten(name) if len(name) > _LONGEST_SPECIFIER else name
         return _Module(node_id, module.path, module.kind, module.status, f"{module.path}:{name}", name)
-
-    def _write_exports(self, module: _Module, state: SourceState) -> None:
-        place = self._exports.pop(module.path)
-        places: dict[str, list[Exported]] = {}
-        for one in unpack_exports(self._spool.read(place)):
-            places.setdefault(one.name, []).append(one)
-        asked = self._asked.pop(module.path, {})
-        for name in sorted(places):
-            export = asked.get(name) or self._export(module, name)
-            for one in places[name]:
-                confidence = "derived" if one.form in _COMMONJS else "observed"
-                self._rest(export, ("static-analysis", state, confidence))
-            self._write(export, [_export_place(one) for one in places[name]])
 
     def _resolve(self, path: str, site: Site) -> Resolution:
         if site.specifier is None:
@@ -225,12 +254,11 @@ class Dataset:
             return resolution
         return Resolution("unknown")
 
-    def _module(
+    def _lacking(
         self, path: str, site: Site, resolution: Resolution, lacking: dict[str, _Module]
     ) -> _Module | None:
-        if resolution.target is not None:
-            return self._file_module(resolution.target)
-        if resolution.key is None:
+        """What a reference means that leads to nothing in the artifact."""
+        if resolution.key is None or resolution.target is not None:
             return None
         module = lacking.get(resolution.key)
         if module is None:
@@ -239,7 +267,9 @@ class Dataset:
             lacking[resolution.key] = module
         return module
 
-    def _write(self, module: _Module, exports: list[ExportDict] | None = None) -> None:
+    def _write(
+        self, module: _Module, name: str | None = None, exports: list[ExportDict] | None = None
+    ) -> None:
         strategy: ModuleStrategy = "source-module" if module.status == "present" else "unresolved-module"
         if module.export is not None:
             strategy = "module-export"
@@ -255,19 +285,15 @@ class Dataset:
             "sites": module.sites,
             "ranges": module.ranges,
             "bindings": module.bindings,
-            "basis": [cast(BasisDict, dict(zip(_BASIS, triple, strict=True))) for triple in module.basis],
+            "basis": [_basis_row(triple) for triple in sorted(module.basis)],
         }
-        references = [marshal.loads(self._spool.read(place)) for place in module.places or ()]  # noqa: S302 - our own
+        references = [_asked(self._spooled(place), name) for place in module.places]
         item: ModulesItem = {**row, "references": references, "exports": exports or []}
         self._facts.add("modules", cast(dict[str, Any], row), cast(dict[str, Any], item))
         self.modules += 1
 
-    def _file_module(self, path: str) -> _Module:
-        module = self._present.get(path)
-        if module is None:
-            kind = cast(ModuleKind, self._files[path][0])
-            module = self._present[path] = self._make(path, kind, "present", path)
-        return module
+    def _file_id(self, path: str) -> str:
+        return self._id("m", path, "present", path)
 
     def _make(self, path: str, kind: ModuleKind, status: ModuleStatus, key: str) -> _Module:
         return _Module(self._id("m", path, status, key), path, kind, status, key)
@@ -290,11 +316,28 @@ def _is_placeless(specifier: str, *, url: bool) -> bool:
     return parsed.shape == "package" and parsed.name in PROVIDED and not url
 
 
-def _basis(site: Site, resolution: Resolution, state: SourceState) -> BasisDict:
+def _rest(module: _Module, basis: _Triple) -> None:
+    if basis not in module.basis:
+        module.basis.append(basis)
+
+
+def _asked(spooled: _Spooled, name: str | None) -> SiteDict:
+    """A reference as the item of a module shows it, or that of an export: with what is bound to this name alone."""
+    _, _, names, site = spooled
+    if name is None:
+        return site
+    return {**site, "bindings": next(bindings for asked, bindings in names if asked == name)}
+
+
+def _basis_row(basis: _Triple) -> BasisDict:
+    return cast(BasisDict, dict(zip(_BASIS, basis, strict=True)))
+
+
+def _basis(site: Site, resolution: Resolution, state: SourceState) -> _Triple:
     confidence = "observed" if site.kind in _DECLARED else "derived"
     if not resolution.standard:
         confidence = "inferred"
-    return cast(BasisDict, {"authority": "static-analysis", "state": state, "confidence": confidence})
+    return ("static-analysis", state, confidence)
 
 
 def _kind_of_missing(site: Site, resolution: Resolution) -> ModuleKind:

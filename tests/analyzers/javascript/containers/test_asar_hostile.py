@@ -246,7 +246,7 @@ def test_no_header_crashes(tree: Any, size: int) -> None:
         for entry in header.entries:
             assert not {"", ".", ".."} & set(entry.path.split("/"))
             if entry.kind == "file" and not entry.unpacked:
-                assert 0 <= header.offsets[entry.path] <= header.offsets[entry.path] + entry.size <= size
+                assert 0 <= entry.offset <= entry.offset + entry.size <= size
 
 
 @given(st.binary(max_size=200))

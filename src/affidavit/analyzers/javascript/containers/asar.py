@@ -41,8 +41,10 @@ class AsarContainer:
         try:
             size = os.fstat(self._fd).st_size
             length, self._data = parse_prefix(os.pread(self._fd, PREFIX, 0), size)
-            raw = b"".join(read_fd(self._fd, "header", offset=PREFIX, size=length))
-            header = parse_header(raw, size - self._data)
+            # Not kept under a name here, so that it can go before it has become as many entries.
+            header = parse_header(
+                b"".join(read_fd(self._fd, "header", offset=PREFIX, size=length)), size - self._data
+            )
             with suppress(OSError):
                 self._unpacked = Root(companion(path))
         except EntryError as error:
@@ -51,7 +53,6 @@ class AsarContainer:
         except BaseException:
             self.close()
             raise
-        self._offsets = header.offsets
         self.size = size
         self.format = FORMAT
         self.entries: tuple[Entry, ...] = header.entries
@@ -60,9 +61,7 @@ class AsarContainer:
     def chunks(self, entry: Entry) -> Iterator[bytes]:
         """The bytes of a file, at most `CHUNK` at a time. Raises `EntryError`."""
         if not entry.unpacked:
-            yield from read_fd(
-                self._fd, entry.path, offset=self._data + self._offsets[entry.path], size=entry.size
-            )
+            yield from read_fd(self._fd, entry.path, offset=self._data + entry.offset, size=entry.size)
             return
         fd = self._open_unpacked(entry)
         try:

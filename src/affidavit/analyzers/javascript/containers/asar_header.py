@@ -3,6 +3,9 @@
 Layout (little-endian): `u32 4 | u32 H | u32 P | u32 J | J bytes of JSON | padding`; H counts what follows its own
 field, so file data start at `8 + H`. In the JSON a directory has `files`, a link has `link` (a path from the
 archive's root), a file has `size` and either `offset` (decimal *text*, from the start of the data) or `unpacked`.
+
+A header may have 64 MB, of which the usual Python objects would make half a gigabyte. So what makes up most of it, the
+objects of files and of their digests, becomes small as soon as it is read, and is let go as it is listed.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import json
 import re
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from affidavit.analyzers.javascript.containers.entry import (
     MAX_ENTRIES,
@@ -39,16 +43,29 @@ _OVERLAP: Final = 4
 _OVERLAP_FREE: Final = 64 << 20
 """Entries may share bytes, but not so often that reading them all costs many times the archive."""
 _OFFSET: Final = re.compile(r"[0-9]{1,16}\Z", re.ASCII)
+_LARGE: Final = 8 << 20
+"""Bytes of a header above which its text is kept small."""
+_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]+")
+_FILE_KEYS: Final = frozenset({"size", "offset", "executable", "integrity"})
+"""What the object of a file in the archive may say."""
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the JSON says. `offsets` holds the place of each packed file, from the start of the data."""
+    """What the JSON says. The `offset` of an entry is from the start of the data."""
 
     entries: tuple[Entry, ...]
-    offsets: dict[str, int]
     limitations: tuple[Limitation, ...]
+
+
+class _File(NamedTuple):
+    """The object of a file that has nothing unusual."""
+
+    size: int
+    offset: str
+    executable: Any = None
+    integrity: Any = None
 
 
 class _Repeated(dict[str, Any]):
@@ -95,32 +112,84 @@ def parse_header(raw: bytes, data_size: int) -> Header:
     Raises:
         VerificationError: `artifact-damaged` when the JSON as a whole does not hold.
     """
+    _refuse_bombs(raw)
     parsed = _parse_json(raw)
+    del raw
     root = cast(dict[str, Any], parsed) if isinstance(parsed, dict) else {}
     if not isinstance(root.get("files"), dict):
         raise damaged("the archive", PREFIX, "its header has no `files` object")
     return _Reader(data_size).read(root)
 
 
-def _parse_json(raw: bytes) -> Any:
-    # Refused before parsing, because every brace becomes a Python object of up to 200 bytes.
+def _refuse_bombs(raw: bytes) -> None:
+    # Before parsing, because every brace may become a Python object of up to 200 bytes.
     if (
         raw.count(b"{") > 3 * MAX_ENTRIES
         or raw.count(b"[") > 3 * MAX_ENTRIES
         or raw.count(b",") > 20 * MAX_ENTRIES
     ):
         raise beyond("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
+
+
+def _parse_json(raw: bytes) -> Any:
+    if len(raw) > _LARGE and not raw.isascii():
+        # One character beyond ASCII makes the whole text take two or four bytes each; escaped, it does not.
+        with suppress(ValueError):
+            return _loads(_NOT_ASCII.sub(_escaped, raw).decode("ascii"))
     try:
         # Names that are no UTF-8 become lone surrogates and are refused one by one.
-        text = raw.decode("utf-8", "surrogateescape")
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-    except RecursionError:
-        raise damaged("the archive", PREFIX, "its header is nested too deeply") from None
+        return _loads(raw.decode("utf-8", "surrogateescape"))
     except json.JSONDecodeError as error:
         offset = PREFIX + len(error.doc[: error.pos].encode("utf-8", "surrogateescape"))
         raise damaged("the archive", offset, f"its header is no JSON: {error.msg}") from None
     except ValueError as error:
         raise damaged("the archive", PREFIX, f"its header is no JSON: {error}") from None
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_Objects(), parse_constant=_no_constant)
+    except RecursionError:
+        raise damaged("the archive", PREFIX, "its header is nested too deeply") from None
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return json.dumps(found[0].decode("utf-8", "surrogateescape"))[1:-1].encode("ascii")
+
+
+class _Objects:
+    """Makes what each JSON object becomes: small where it is a file's or its digests', else a dictionary."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def __call__(self, pairs: list[tuple[str, Any]]) -> Any:
+        made = _object(pairs)
+        if type(made) is not dict:
+            return made
+        if _FILE_KEYS.issuperset(made) and type(made.get("size")) is int and type(made.get("offset")) is str:
+            return _File(made["size"], made["offset"], made.get("executable"), made.get("integrity"))
+        return (self._integrity(made) if "blockSize" in made else None) or made
+
+    def _integrity(self, fields: dict[str, Any]) -> Integrity | None:
+        size = fields["blockSize"]
+        blocks = fields.get("blocks")
+        if (
+            fields.get("algorithm") != "SHA256"
+            or not _is_digest(fields.get("hash"))
+            or type(size) is not int
+            or size <= 0
+            or not isinstance(blocks, list)
+            or not all(_is_digest(block) for block in cast(list[Any], blocks))
+        ):
+            return None
+        whole = bytes.fromhex(fields["hash"])
+        together = b"".join(map(bytes.fromhex, cast(list[str], blocks)))
+        return Integrity(
+            sha256=whole,
+            block_size=self._numbers.setdefault(size, size),
+            blocks=whole if together == whole else together,
+        )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -146,7 +215,6 @@ class _Reader:
     def __init__(self, data_size: int) -> None:
         self._data_size = data_size
         self._entries: list[Entry] = []
-        self._offsets: dict[str, int] = {}
         self._limitations: list[Limitation] = []
 
     def read(self, root: dict[str, Any]) -> Header:
@@ -155,7 +223,10 @@ class _Reader:
             directory, files, depth = pending.pop()
             if isinstance(files, _Repeated):
                 self._repeated(directory, files)
-            for name, node in files.items():
+            names = list(files)[::-1]
+            while names:
+                name = names.pop()
+                node = files.pop(name)
                 path = join(directory, name)
                 try:
                     inner = self._node(path, name, node, depth)
@@ -166,14 +237,11 @@ class _Reader:
                         pending.append((path, inner, depth + 1))
         if len(self._entries) > MAX_ENTRIES:
             raise beyond("the archive", PREFIX, f"its header lists more than {MAX_ENTRIES:,} entries")
-        listed = sum(entry.size for entry in self._entries if entry.path in self._offsets)
+        listed = sum(entry.size for entry in self._entries if not entry.unpacked)
         if listed > _OVERLAP * self._data_size + _OVERLAP_FREE:
             raise beyond("the archive", PREFIX, f"its header lists {listed:,} bytes in {self._data_size:,}")
-        return Header(
-            entries=tuple(sorted(self._entries, key=lambda entry: entry.path)),
-            offsets=self._offsets,
-            limitations=tuple(self._limitations),
-        )
+        self._entries.sort(key=lambda entry: entry.path)
+        return Header(entries=tuple(self._entries), limitations=tuple(self._limitations))
 
     def _repeated(self, directory: str, files: _Repeated) -> None:
         for name in files.names:
@@ -192,6 +260,9 @@ class _Reader:
             raise EntryError("entry-unsafe", path, reason)
         if depth >= _MAX_DEPTH:
             raise EntryError("entry-unsafe", path, f"nested more than {_MAX_DEPTH} directories deep")
+        if isinstance(node, _File):
+            self._entries.append(self._file(path, node._asdict()))
+            return None
         if not isinstance(node, dict):
             raise EntryError("entry-damaged", path, "its header entry is no object")
         fields = cast(dict[str, Any], node)
@@ -223,12 +294,12 @@ class _Reader:
         if type(size) is not int or not 0 <= size <= _MAX_SIZE:
             raise EntryError("entry-damaged", path, f"its size {_shown(size)} is no whole number from 0")
         unpacked = fields.get("unpacked") is True
-        if not unpacked:
-            self._offsets[path] = self._place(path, fields.get("offset"), size)
+        offset = 0 if unpacked else self._place(path, fields.get("offset"), size)
         return Entry(
             path=path,
             kind="file",
             size=size,
+            offset=offset,
             executable=fields.get("executable") is True,
             unpacked=unpacked,
             integrity=self._integrity(path, fields.get("integrity")),
@@ -247,24 +318,8 @@ class _Reader:
         return place
 
     def _integrity(self, path: str, declared: Any) -> Integrity | None:
-        if declared is None:
-            return None
-        fields = cast(dict[str, Any], declared) if isinstance(declared, dict) else {}
-        blocks = fields.get("blocks")
-        size = fields.get("blockSize")
-        if (
-            fields.get("algorithm") == "SHA256"
-            and _is_digest(fields.get("hash"))
-            and type(size) is int
-            and size > 0
-            and isinstance(blocks, list)
-            and all(_is_digest(block) for block in cast(list[Any], blocks))
-        ):
-            return Integrity(
-                sha256=fields["hash"].lower(),
-                block_size=size,
-                blocks=tuple(block.lower() for block in cast(list[str], blocks)),
-            )
+        if declared is None or isinstance(declared, Integrity):
+            return declared
         self._limitations.append(limitation("entry-damaged", path, "its declared integrity is malformed"))
         return None
 

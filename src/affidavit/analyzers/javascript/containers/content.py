@@ -103,7 +103,7 @@ class _Digest:
         self._block_size = declared.block_size if declared and entry.size > declared.block_size else 0
         self._block = hashlib.sha256()
         self._room = self._block_size
-        self._blocks: list[str] = []
+        self._blocks = bytearray()
 
     def update(self, chunk: bytes) -> None:
         self._whole.update(chunk)
@@ -117,37 +117,45 @@ class _Digest:
                 self._next_block()
 
     def _next_block(self) -> None:
-        self._blocks.append(self._block.hexdigest())
+        self._blocks += self._block.digest()
         self._block = hashlib.sha256()
         self._room = self._block_size
 
     def finish(self) -> Content:
-        whole = self._whole.hexdigest()
+        whole = self._whole.digest()
         declared = self._entry.integrity
         if declared is None:
-            return Content(sha256=whole, integrity="undeclared")
+            return Content(sha256=whole.hex(), integrity="undeclared")
         if self._block_size and self._room < self._block_size:
             self._next_block()
-        blocks = self._blocks if self._block_size else [whole]
+        blocks = bytes(self._blocks) if self._block_size else whole
         message = _difference(declared, whole, blocks, self._entry.size)
         if message is None:
-            return Content(sha256=whole, integrity="verified")
+            return Content(sha256=whole.hex(), integrity="verified")
         return Content(
-            sha256=whole, integrity="mismatch", fault=limitation("entry-damaged", self._entry.path, message)
+            sha256=whole.hex(),
+            integrity="mismatch",
+            fault=limitation("entry-damaged", self._entry.path, message),
         )
 
 
-def _difference(declared: Integrity, whole: str, blocks: list[str], size: int) -> str | None:
-    found = tuple(blocks)
-    if declared.sha256 == whole and declared.blocks == found:
+def _difference(declared: Integrity, whole: bytes, blocks: bytes, size: int) -> str | None:
+    if declared.sha256 == whole and declared.blocks == blocks:
         return None
     if not size and declared.sha256 == whole and not declared.blocks:
         return None  # packers differ on whether an empty file has a block
-    if declared.blocks != found:
+    if declared.blocks != blocks:
+        length = hashlib.sha256().digest_size
+        shared = min(len(declared.blocks), len(blocks))
         at = next(
-            (i for i, pair in enumerate(zip(declared.blocks, found, strict=False)) if pair[0] != pair[1]),
+            (
+                i
+                for i in range(0, shared, length)
+                if declared.blocks[i : i + length] != blocks[i : i + length]
+            ),
             None,
         )
-        where = f"block {at}" if at is not None else f"{len(declared.blocks)} blocks for {len(found)}"
+        counts = f"{len(declared.blocks) // length} blocks for {len(blocks) // length}"
+        where = f"block {at // length}" if at is not None else counts
         return f"its bytes do not have the declared SHA-256 ({where})"
     return "its bytes do not have the declared SHA-256"

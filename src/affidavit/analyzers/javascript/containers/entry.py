@@ -45,11 +45,14 @@ EntryKind: TypeAlias = Literal["file", "link", "directory"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrity:
-    """Digests that a container itself declares of an entry: lower-case SHA-256 hex of the whole and of each block."""
+    """Digests that a container itself declares of an entry: SHA-256 of the whole, and of each block one after another.
 
-    sha256: str
+    There may be as many as entries, so they are bytes: 32 each.
+    """
+
+    sha256: bytes
     block_size: int
-    blocks: tuple[str, ...]
+    blocks: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Entry:
         path: container-relative path.
         kind: `file`, `link`, or `directory` (only those that hold nothing are listed).
         size: bytes of a file, 0 of others.
+        offset: where the bytes of a file begin, in a container that reads them where they lie; else 0.
         executable: whether the container marks it so.
         unpacked: whether its bytes lie beside the container (`X.asar.unpacked`).
         target: where a link leads, container-relative and not yet normalised; None when it is no link.
@@ -69,6 +73,7 @@ class Entry:
     path: str
     kind: EntryKind
     size: int = 0
+    offset: int = 0
     executable: bool = False
     unpacked: bool = False
     target: str | None = None

@@ -75,7 +75,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One file to parse: its place in the results, its language's number, its size, and how to get its bytes.
+    """One file to parse: its place among the jobs, its language's number, its size, and how to get its bytes.
 
     `load` is given the place, and returns None when the bytes cannot be had; that file then has no outcome.
     """
@@ -165,8 +165,10 @@ def parse_all(
 class _Pool:
     def __init__(self, jobs: Sequence[Job], count: int, allowance: Allowance) -> None:
         large = (job for job in jobs if job.size > _LARGE)
+        self._jobs = jobs
         self._large = deque(sorted(large, key=lambda job: (-job.size, job.index)))
-        self._small = deque(job for job in jobs if job.size <= _LARGE)
+        # Places only: there may be hundreds of thousands.
+        self._small = deque(place for place, job in enumerate(jobs) if job.size <= _LARGE)
         self._again: deque[_Sent] = deque()
         self._allowance = allowance
         self._count = count
@@ -246,19 +248,24 @@ class _Pool:
             # A file that ended its process is tried alone, so that it cannot be blamed for another.
             is_free = not process.sent and self._has_room(len(self._again[0].data), process)
             return self._again.popleft() if is_free else None
-        while (queue := self._queue_for(process)) is not None:
-            job = queue.popleft()
+        while (job := self._take(process)) is not None:
             data = job.load(job.index)
             if data is not None:
                 return _Sent(job, data, 0)
         return None
 
-    def _queue_for(self, process: _Process) -> deque[Job] | None:
+    def _take(self, process: _Process) -> Job | None:
         if self._large and not process.sent and self._has_room(self._large[0].size, process):
-            return self._large
-        if self._small and self._has_room(self._small[0].size, process):
-            return self._small if not process.sent or process.load + self._small[0].size <= _AHEAD else None
-        return None
+            return self._large.popleft()
+        if not self._small:
+            return None
+        job = self._jobs[self._small[0]]
+        if not self._has_room(job.size, process):
+            return None
+        if process.sent and process.load + job.size > _AHEAD:
+            return None
+        self._small.popleft()
+        return job
 
     def _has_room(self, size: int, process: _Process) -> bool:
         others = self._taken(process)
@@ -363,7 +370,7 @@ class _Pool:
             return
         first, *rest = sent
         # The files behind the first were not begun: they go back in their order.
-        self._small.extendleft(one.job for one in reversed(rest) if not one.attempts)
+        self._small.extendleft(one.job.index for one in reversed(rest) if not one.attempts)
         if timed_out:
             yield Outcome(first.job.index, "timed-out", b"", reason)
         elif first.attempts:
