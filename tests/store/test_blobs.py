@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,64 @@ def test_a_cut_blob_fails_by_its_address_and_is_repaired_by_the_same_content(blo
     assert blobs.put(b"second content").digest == bad
     assert blobs.get(bad) == b"second content"
     assert blobs.damaged() == []
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("other"))
+    path.with_name("other").write_bytes(b"something else")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes among the files here")
+@pytest.mark.parametrize("damage", [pipe, loop, link, folder, emptied])
+def test_what_is_no_readable_file_is_a_damaged_blob(blobs: Blobs, damage: Callable[[Path], None]) -> None:
+    refs = [blobs.put(data) for data in (b"first content", b"second content")]
+    bad = refs[1].digest
+    damage(blobs.path(bad))
+    with pytest.raises(VerificationError) as caught:
+        blobs.get(bad)
+    assert caught.value.code == "blob-damaged"
+    assert bad in caught.value.message
+    assert blobs.damaged() == [bad]
+    assert blobs.get(refs[0].digest) == b"first content"
+    if damage is folder:
+        with pytest.raises(FailedError, match="Is a directory"):
+            blobs.put(b"second content")
+    else:
+        blobs.put(b"second content")
+        assert blobs.get(bad) == b"second content"
+
+
+def test_too_many_open_files_are_no_damage(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    ref = blobs.put(b"content")
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        with pytest.raises(FailedError, match="Too many open files"):
+            blobs.get(ref.digest)
+    assert blobs.get(ref.digest) == b"content"
 
 
 def test_other_bytes_of_the_same_length_are_noticed_and_repaired(blobs: Blobs) -> None:

@@ -6,8 +6,10 @@ beside, fsynced, renamed), is checked each time it is read, and is repaired by p
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ __all__ = ["Blobs"]
 _ADDRESS: Final = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 _INCOMING: Final = "incoming"
 _ABANDONED_SECONDS: Final = 24 * 3600.0
+_NO_FAULT_OF_THE_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Blobs:
@@ -54,11 +57,12 @@ class Blobs:
         Raises:
             VerificationError: `blob-missing` or `blob-damaged`, naming the address.
             UsageError: `name-invalid`: not an address.
+            FailedError: `store-unwritable`: this process has no room to open it.
         """
         path = self.path(address)
         try:
-            data = path.read_bytes()
-        except FileNotFoundError:
+            data = _content(path)
+        except (FileNotFoundError, NotADirectoryError):
             raise VerificationError(
                 "blob-missing",
                 f"the blob {address} is not there",
@@ -66,7 +70,15 @@ class Blobs:
                 details={"digest": address, "path": str(path)},
             ) from None
         except OSError as error:
-            raise file_error(error, path) from None
+            if error.errno in _NO_FAULT_OF_THE_FILE:
+                raise file_error(error, path) from None
+            reason = error.strerror or str(error)
+            raise VerificationError(
+                "blob-damaged",
+                f"the blob {address} cannot be read: {reason}",
+                hint="let this user read it; else put the same content again to repair it",
+                details={"digest": address, "path": str(path), "reason": reason},
+            ) from None
         if digest(data) != address:
             raise VerificationError(
                 "blob-damaged",
@@ -143,6 +155,15 @@ class Blobs:
             Path(name).unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file. What is no file is an error, and nothing that is waited for."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "not a file")
+        return file.read()
 
 
 def _holds(path: Path, data: bytes) -> bool:

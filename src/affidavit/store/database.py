@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from affidavit.errors import FailedError, NotFoundError, VerificationError
 from affidavit.store._checkpoint import Checkpointer
 from affidavit.store._faults import database_error, file_error
+from affidavit.store._reading import connect_to_read
 from affidavit.store._schema import APPLICATION_ID, SCHEMA, VERSION
 
 __all__ = ["Database", "Parameters", "Row"]
@@ -72,6 +73,29 @@ class Database:
             connections.append(_connect(path, busy_seconds))
             connections[1].execute("PRAGMA query_only = ON")
             connections.append(_connect(path, busy_seconds))
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise database_error(error, path) from None
+            raise
+        writer, reader, third = connections
+        return cls(path, writer, reader, Checkpointer(third))
+
+    @classmethod
+    def open_to_read(cls, path: Path) -> Database:
+        """Open a file that may not be written. Every write fails with `store-unwritable`.
+
+        Raises:
+            NotFoundError: `store-missing`: it is empty.
+            FailedError: `store-version`; `store-unwritable`: its log cannot be read here.
+            VerificationError: `store-damaged`.
+        """
+        connections: list[sqlite3.Connection] = []
+        try:
+            connections.extend(connect_to_read(path) for _ in range(3))
+            if _version(connections[0], path) == 0:
+                raise _missing(path)
         except BaseException as error:
             for connection in connections:
                 connection.close()
@@ -151,16 +175,20 @@ class Database:
 def _prepare_file(path: Path, create: bool) -> None:
     """Make the folder and an empty file that only their owner can read; SQLite gives its side files the same mode."""
     if not create and not path.exists():
-        raise NotFoundError(
-            "store-missing",
-            f"there is no workspace at {path.parent}",
-            hint="check the path, or run something in it",
-        )
+        raise _missing(path)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise file_error(error, path) from None
+
+
+def _missing(path: Path) -> NotFoundError:
+    return NotFoundError(
+        "store-missing",
+        f"there is no workspace at {path.parent}",
+        hint="check the path, or run something in it",
+    )
 
 
 def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:

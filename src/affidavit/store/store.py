@@ -14,6 +14,7 @@ from affidavit.evidence.record import Record
 from affidavit.store import events as event_log
 from affidavit.store import records
 from affidavit.store._names import check_tenant
+from affidavit.store._reading import may_be_written
 from affidavit.store.blobs import Blobs
 from affidavit.store.database import BUSY_SECONDS, Database
 from affidavit.store.events import Event, Events, StoredEvent
@@ -83,13 +84,15 @@ class Store:
         events: the log.
         evidence: the records.
         blobs: values that are kept beside records.
+        writable: whether anything can be added.
     """
 
-    def __init__(self, root: Path, tenant: str, database: Database) -> None:
+    def __init__(self, root: Path, tenant: str, database: Database, number: int, *, writable: bool) -> None:
         self.root = root
         self.tenant = tenant
         self._database = database
-        self._tenant = _tenant_number(database, tenant)
+        self._tenant = number
+        self.writable = writable
         self.blobs = Blobs(root / _BLOBS / tenant)
         self.events = Events(database, self._tenant)
         self.evidence = Evidence(database, self._tenant, self.blobs)
@@ -108,7 +111,13 @@ class Store:
 
     @classmethod
     def open(
-        cls, root: Path, *, tenant: str = "default", create: bool = True, busy_seconds: float = BUSY_SECONDS
+        cls,
+        root: Path,
+        *,
+        tenant: str = "default",
+        create: bool = True,
+        busy_seconds: float = BUSY_SECONDS,
+        to_read: bool = False,
     ) -> Store:
         """Open the store of a workspace folder, making both where they are absent.
 
@@ -117,6 +126,7 @@ class Store:
             tenant: lower-case letters, digits, dashes and underscores.
             create: whether an absent workspace is made.
             busy_seconds: how long a write waits for other processes.
+            to_read: whether nothing will be written, so that a workspace that cannot be written opens all the same.
 
         Raises:
             NotFoundError: `store-missing`.
@@ -125,10 +135,17 @@ class Store:
             UsageError: `name-invalid`: not a tenant's name.
         """
         check_tenant(tenant)
-        database = Database.open(root / _FILE, create=create, busy_seconds=busy_seconds)
+        path = root / _FILE
+        writable = not to_read or may_be_written(path)
+        if writable:
+            database = Database.open(path, create=create, busy_seconds=busy_seconds)
+        else:
+            database = Database.open_to_read(path)
         try:
-            store = cls(root, tenant, database)
-            store.blobs.clean()
+            number = _tenant_number(database, tenant, make=writable)
+            store = cls(root, tenant, database, number, writable=writable)
+            if writable:
+                store.blobs.clean()
         except BaseException:
             database.close()
             raise
@@ -336,10 +353,13 @@ class Store:
         )
 
 
-def _tenant_number(database: Database, tenant: str) -> int:
+def _tenant_number(database: Database, tenant: str, *, make: bool) -> int:
+    """The number of a tenant; 0, which no row has, for one that is not there and must not be made."""
     sql = "SELECT number FROM tenants WHERE name = ?"
     rows = database.read(sql, (tenant,))
     if not rows:
+        if not make:
+            return 0
         database.write(
             lambda cursor: cursor.execute("INSERT OR IGNORE INTO tenants (name) VALUES (?)", (tenant,))
         )

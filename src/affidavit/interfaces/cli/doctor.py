@@ -67,7 +67,7 @@ def doctor(
 
 
 def _check_store(common: Common, repair: bool) -> int:
-    with Store.open(common.workspace, tenant=common.tenant, create=False) as opened:
+    with Store.open(common.workspace, tenant=common.tenant, create=False, to_read=not repair) as opened:
         health = check_store(opened, repair=repair)
     if common.json:
         emit(health.as_json())

@@ -30,7 +30,7 @@ __all__ = ["preamble_remove", "preamble_set", "preamble_show", "results", "show"
 
 def show_all(*, common: Common = Common()) -> int:  # noqa: B008
     """List sessions with what they did."""
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         found = [_session(store, session) for session in store.events.sessions()]
     if common.json:
         emit({"sessions": found})
@@ -47,15 +47,15 @@ def show(
     events: Annotated[bool, Parameter(negative="")] = False,
     common: Common = Common(),  # noqa: B008
 ) -> int:
-    """Show the runs of a session. Those whose process is gone are settled as orphaned first.
+    """Show the runs of a session. Those whose process is gone are settled as orphaned first, where that can be written.
 
     Args:
         session_id: Its id.
         events: Show every event instead.
     """
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         log = list(store.events.of_session(session_id))
-        if any(view.status == "running" for view in runs_of(log)):
+        if store.writable and any(view.status == "running" for view in runs_of(log)):
             locks = common.workspace / "locks"
             locks.mkdir(exist_ok=True)
             Turns(store, session_id, folder=locks, now=time.time).recover()

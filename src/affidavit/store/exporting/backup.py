@@ -13,6 +13,7 @@ from typing import Final
 from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.store._faults import database_error, file_error
+from affidavit.store._reading import connect_to_read
 from affidavit.store.blobs import Blobs
 from affidavit.store.store import Store
 
@@ -87,7 +88,7 @@ def back_up(store: Store, folder: Path) -> BackedUp:
 def _copy_database(source: Path, target: Path, told: Path) -> None:
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        reader = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
+        reader = connect_to_read(source)
         try:
             writer = sqlite3.connect(target)
             try:

@@ -23,7 +23,7 @@ def told(path: Path, session: str, *, torn: int, flaws: int, bound: int) -> list
     if torn:
         found.append(
             f"the journal {path} ended in a torn line of {torn} bytes, which was cut off and is told in it;"
-            " the workspace has what it said"
+            " what it said is written again if the workspace has it"
         )
     if flaws:
         found.append(

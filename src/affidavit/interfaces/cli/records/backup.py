@@ -22,7 +22,7 @@ def backup(folder: Path, *, common: Common = Common()) -> int:  # noqa: B008
     Args:
         folder: The new folder.
     """
-    with Store.open(common.workspace, tenant=common.tenant, create=False) as store:
+    with Store.open(common.workspace, tenant=common.tenant, create=False, to_read=True) as store:
         done = back_up(store, folder)
     if common.json:
         emit(done.as_json())

@@ -65,7 +65,7 @@ def export(
         answers=tuple(answer or ()),
         ids=tuple(id or ()),
     )
-    with Store.open(common.workspace, tenant=common.tenant, create=False) as store:
+    with Store.open(common.workspace, tenant=common.tenant, create=False, to_read=True) as store:
         done = write_output(
             output, lambda write: export_bundle(store, write, selection), force=force, zstd=zstd
         )

@@ -31,7 +31,7 @@ def show_all(
     """
     if limit < 1:
         raise UsageError("limit-invalid", f"--limit {limit} shows nothing", hint="at least 1")
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         found = [
             {
                 "evidence_id": evidence_id,
@@ -56,7 +56,7 @@ def show(evidence_id: str, *, common: Common = Common()) -> int:  # noqa: B008
     Args:
         evidence_id: The id or a prefix that only one record has.
     """
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         whole = store.evidence.resolve(evidence_id)
         record = store.evidence.get(whole)
         document: dict[str, Any] = {"evidence_id": whole, "record": to_json(record)}

@@ -145,7 +145,7 @@ def show_all(
         limit: How many at most.
         common: Options of every command.
     """
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         found = [
             one
             for one in Unknowns(store).all()
@@ -173,7 +173,7 @@ def show(unknown: str, *, common: Common = Common()) -> int:  # noqa: B008
         unknown: Its id, or a prefix that only one id has.
         common: Options of every command.
     """
-    with Store.open(common.workspace, tenant=common.tenant) as store:
+    with Store.open(common.workspace, tenant=common.tenant, to_read=True) as store:
         entries = Unknowns(store).history(unknown)
     current = entries[-1].revision
     if common.json:

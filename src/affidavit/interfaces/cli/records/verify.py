@@ -69,7 +69,9 @@ def _report(file: Path, evidence: list[Path], bounds: Bounds, common: Common) ->
             for path in evidence
         ]
         if kind == "answer" and not evidence and (common.workspace / _FILE).is_file():
-            store = stack.enter_context(Store.open(common.workspace, tenant=common.tenant, create=False))
+            store = stack.enter_context(
+                Store.open(common.workspace, tenant=common.tenant, create=False, to_read=True)
+            )
             lookups.append(store.evidence)
         return check_file(opened, kind, Lookups(lookups) if lookups else None, bounds)
 
