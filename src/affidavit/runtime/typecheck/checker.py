@@ -168,7 +168,8 @@ class Checker:
         if unfit:
             return Verdict(status="unchecked", reason=unfit)
         rows = around.results.rows if around.results else ()
-        texts = [stubs, inputs_stub, *([around.results.session] if around.results else [])]
+        results_stub = around.results.session if around.results else ""
+        texts = [stubs, *(text for text in (inputs_stub, results_stub) if text)]
         try:
             catalogue = self._catalogue(stubs, exact=False)
             for text in texts[1:]:
