@@ -99,12 +99,34 @@ def test_packing(tmp_path: Path) -> None:
         packed[:-2] + b"xx",
         packed + b"j",
         packed + packed,
+        packed + b"\x50\x2a\x4d\x18\x04\0\0\0abcd",  # a frame that readers skip
         packed[:20],
+        packed[:4],
+        zstandard.ZstdCompressor(write_checksum=False).compress(content),
     ):
         path.write_bytes(changed)
         with pytest.raises(VerificationError) as damaged:
             read_input(path, 1 << 20)
         assert damaged.value.code == "bundle-damaged"
-    path.write_bytes(zstandard.ZstdCompressor().compress(b"\0" * (1 << 24)))
+    path.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(b"\0" * (1 << 24)))
     with pytest.raises(UsageError):
         read_input(path, 1 << 20)
+
+
+def test_no_changed_byte_of_a_packed_file_changes_what_is_in_it(tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    path = tmp_path / "a"
+    content = b"".join(b'{"number":%d,"square":%d}' % (it, it * it) for it in range(40))
+    write_output(path, lambda write: write(content), zstd=True)
+    packed = path.read_bytes()
+    refused = 0
+    for place in range(len(packed)):
+        for bits in (0x01, 0x80, 0xFF):
+            path.write_bytes(packed[:place] + bytes([packed[place] ^ bits]) + packed[place + 1 :])
+            try:
+                # A few bits of a frame, such as the size of its window, say nothing of its content. Without its first
+                # bytes it is no packed file, and what reads it finds no bundle.
+                assert read_input(path, 1 << 20) == content or place < 4
+            except (UsageError, VerificationError):
+                refused += 1
+    assert refused > len(packed) * 2

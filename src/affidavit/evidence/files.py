@@ -19,6 +19,7 @@ __all__ = ["open_input", "optional", "read_input", "sync_folder", "write_output"
 T = TypeVar("T")
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_FRAME_HEAD: Final = 18  # the longest that a frame has (RFC 8878, 3.1.1)
 _PACKED_BLOCK: Final = 1 << 10  # may unpack to 40 MB
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -158,11 +159,15 @@ def _publish(made: Path, path: Path, force: bool) -> None:
 
 
 def _unpack(file: BinaryIO, to: BinaryIO, path: Path, max_bytes: int) -> None:
-    """Unpack exactly one frame that ends where the file does."""
+    """Unpack exactly one frame that has a checksum and ends where the file does."""
     zstandard = optional("zstandard", "zstd")
     unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
     size = 0
     try:
+        head = file.read(_FRAME_HEAD)
+        file.seek(0)
+        if not zstandard.get_frame_parameters(head).has_checksum:
+            raise _unpackable(path, "it has no checksum")
         while not unpacker.eof and (packed := file.read(_PACKED_BLOCK)):
             block = unpacker.decompress(packed)
             size += len(block)
