@@ -278,6 +278,7 @@ class Descent:
         if name is not None:
             self.leave(run.at, None, name)
         else:
+            self.flow.exits[run.at] = "unresolved"  # until it is found where it leads
             self._pending.append(run.at)
             self.computed.add(run.at)
 

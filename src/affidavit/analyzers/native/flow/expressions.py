@@ -113,15 +113,28 @@ def combine(code: str, operands: tuple[Expression, ...], size: int) -> Expressio
         if code in ("INT_DIV", "INT_REM") and not right[1]:
             return None
         return constant(exact(left[1], right[1], size), size)
-    if code == "INT_SUB" and is_constant(right):
-        return add(left, constant(-right[1], size), size)
-    if code == "INT_MULT" and right == constant(1, size):
-        return left
+    simple = _with_number(code, left, right, size) if is_constant(right) else None
+    if simple is not None:
+        return simple
     if code in ("INT_XOR", "INT_SUB") and left == right:
         return constant(0, size)
     if code in ("INT_AND", "INT_OR") and left == right:
         return left
     return (code, size, left, right)
+
+
+def _with_number(code: str, left: Expression, right: Expression, size: int) -> Expression | None:
+    """A simpler form of an operation with a constant, or None."""
+    number: int = right[1]
+    if code == "INT_SUB":
+        return add(left, constant(-number, size), size)
+    if number == (code == "INT_MULT") and code in ("INT_MULT", "INT_LEFT", "INT_RIGHT", "INT_SRIGHT"):
+        return left
+    if code == "INT_AND" and left[0] == "zext" and number >> 8 * size_of(left[2]) == 0:
+        inner = size_of(left[2])
+        masked = combine(code, (left[2], constant(number, inner)), inner)
+        return None if masked is None else extend(masked, size, signed=False)
+    return None
 
 
 def extend(value: Expression, size: int, *, signed: bool) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from affidavit.analyzers.native.flow.decoding import Convention
@@ -14,6 +15,7 @@ __all__ = [
     "Lifter",
     "Op",
     "Varnode",
+    "constant_of",
 ]
 
 CONSTANT: Final = 0
@@ -38,6 +40,37 @@ class Op(NamedTuple):
     out: Varnode | None
     inputs: tuple[Varnode, ...]
     maybe: bool
+
+
+def constant_of(ops: Sequence[Op], at: int) -> int | None:
+    """What an operation computes, where that is a constant, or a sum of constants, that these operations show."""
+    op = ops[at]
+    if op.code not in ("COPY", "INT_ADD") or op.maybe or op.out is None:
+        return None
+    total = 0
+    for node in op.inputs:
+        value = node.offset if node.space == CONSTANT else _constant_in(ops, at, node)
+        if value is None:
+            return None
+        total += value
+    return total & ((1 << 8 * op.out.size) - 1)
+
+
+def _constant_in(ops: Sequence[Op], at: int, node: Varnode) -> int | None:
+    """The constant that a place holds before an operation."""
+    for before in range(at - 1, -1, -1):
+        out = ops[before].out
+        if ops[before].code.startswith("CALL") or (out == node and node.space == MEMORY):
+            return None
+        if out == node:
+            return constant_of(ops, before)
+        if out is not None and out.space == node.space and _overlap(out, node):
+            return None
+    return None
+
+
+def _overlap(first: Varnode, second: Varnode) -> bool:
+    return first.offset < second.offset + second.size and second.offset < first.offset + first.size
 
 
 class Lifter:

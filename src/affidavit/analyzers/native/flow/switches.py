@@ -8,7 +8,7 @@ table is read as long as its entries make sense, and marked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from affidavit.analyzers.native.flow.expressions import (
     is_constant,
     narrow,
     parts,
+    piece,
     shifted,
     size_of,
 )
@@ -127,6 +128,7 @@ class JumpResolver:
             return
         if is_constant(target):
             if descent.holds(target[1]):
+                descent.flow.exits.pop(at, None)
                 descent.flow.steps[at] = [Step("jump", target[1])]
                 descent.lead(target[1])
             else:
@@ -161,10 +163,12 @@ class _Scene:
         self._before = predecessors(self._blocks)
         self._ending = {block.instructions[-1]: block.start for block in self._blocks.values()}
         self._entry = descent.function.start
-        self._values = Values(image, lifter, self._blocks, self._before, self._entry, self._above)
+        self._values = Values(
+            image, lifter, self._blocks, self._before, self._entry, self._above, self._stops
+        )
         self._via: tuple[int, int] | None = None
         self._dominators: dict[int, int] | None = None
-        self._named: frozenset[int] | None = None
+        self._named: Sequence[int] | None = None
 
     def _through(self, before: int, block: int) -> _Scene:
         """The same scene, with a block entered the last time from one of its predecessors."""
@@ -177,6 +181,7 @@ class _Scene:
             self._before,
             self._entry,
             self._above,
+            self._stops,
             scene._via,
             self._values,
         )
@@ -252,7 +257,7 @@ class _Scene:
 
     def _entries(self, target: Expression, index: _Index) -> Iterator[int]:
         low, high = index.bounds
-        stops = self._stops()
+        stops = frozenset(self._stops())
         for value in range(low, high + 1):
             place = self._place(target, index.node, value)
             if place is None or (value > low and place in stops):
@@ -270,11 +275,11 @@ class _Scene:
         before = next((one for one in range(target - 1, target - 16, -1) if one in nexts), None)
         return target in nexts or before is None or nexts[before] <= target
 
-    def _stops(self) -> frozenset[int]:
-        """Places that the function names: another table or value begins there."""
+    def _stops(self) -> Sequence[int]:
+        """Places that the function names, in order: another table or value begins there."""
         if self._named is None:
             decoder = self._descent.world.decoder
-            self._named = frozenset(one.target for one in decoder.references(self._blocks))
+            self._named = sorted({one.target for one in decoder.references(self._blocks)})
         return self._named
 
     def _place(self, target: Expression, node: Expression, value: int) -> int | None:
@@ -296,9 +301,14 @@ class _Scene:
             (low, high), masked = bounds_of(node)
             guard: _Guard | None = None
             said = _said_of(node, guards)
+            part = None if said is not None else guards.get(piece(node, 0, size_of(node) // 2))
             if said is not None:
                 (least, most), guard = said
                 low, high = max(low, least), min(high, most)
+            elif (
+                part is not None
+            ):  # compilers compare the lower half where they know the upper one to be zero
+                low, high = part[0]
             if low > high or high - low >= _MAX_ENTRIES:
                 continue
             proven = masked or guard is not None

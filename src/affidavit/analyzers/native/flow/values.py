@@ -7,6 +7,7 @@ leaf of its own.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -25,7 +26,17 @@ from affidavit.analyzers.native.flow.expressions import (
     size_of,
     split,
 )
-from affidavit.analyzers.native.flow.pcode import CONSTANT, MEMORY, REGISTER, UNIQUE, Lifter, Op, Varnode
+from affidavit.analyzers.native.flow.kept import Kept
+from affidavit.analyzers.native.flow.pcode import (
+    CONSTANT,
+    MEMORY,
+    REGISTER,
+    UNIQUE,
+    Lifter,
+    Op,
+    Varnode,
+    constant_of,
+)
 from affidavit.analyzers.native.flow.stack import StackStores
 from affidavit.analyzers.native.loading.image import Image
 
@@ -35,6 +46,7 @@ _DEEPEST: Final = 30
 _MAX_SITES: Final = 12
 _LARGEST: Final = 48
 _LARGEST_ADDRESS: Final = 12
+_LARGEST_SHIFT: Final = 1024
 _MAX_STEPS: Final = 20_000
 _MAX_STORES: Final = 64
 _MAX_CHAIN: Final = 8
@@ -64,6 +76,7 @@ class Values:
         before: the predecessors of each.
         entry: where the function begins.
         above: the immediate dominator of a block.
+        named: places in memory that the function names, in order.
         via: a block, and the predecessor from which it is entered the last time.
         lifted: of the same blocks, whose p-code is used too.
     """
@@ -76,6 +89,7 @@ class Values:
         before: Mapping[int, Sequence[int]],
         entry: int,
         above: Callable[[int], int | None],
+        named: Callable[[], Sequence[int]],
         via: tuple[int, int] | None = None,
         lifted: Values | None = None,
     ) -> None:
@@ -85,13 +99,14 @@ class Values:
         self._before = before
         self._entry = entry
         self._above = above
+        self._named = named
         self._via = via
         self._ops: dict[int, list[Op]] = {} if lifted is None else lifted._ops
         self._writes: dict[int, _Writes] = {} if lifted is None else lifted._writes
         self._spills: dict[int, int | None] = {} if lifted is None else lifted._spills
         self._defined: dict[tuple[Site, bool], Expression] = {}
         self._entered: dict[tuple[int, Varnode], Expression] = {}
-        self._constants: dict[tuple[int, int], int | None] = {}
+        self._kept = Kept(self.ops, self._last_writes, before, entry, lifter.convention.result)
         self._joins: dict[tuple[int, int], int] = {}
         self._reached: dict[tuple[int, int], set[Site | None] | None] = {}
         self._stores: StackStores | None = None
@@ -171,7 +186,7 @@ class Values:
             return None
         if (offset + size - 1) >> 3 != offset >> 3:
             return leaf(("called", block, at, node), size)
-        kept = self._kept(block, offset >> 3, at)
+        kept = self._kept.constant(block, offset >> 3, at)
         if kept is not None:
             return piece(constant(kept, _WORD), offset & 7, size)
         return piece(leaf(("called", block, at, offset >> 3), _WORD), offset & 7, size)
@@ -265,7 +280,7 @@ class Values:
         if len(known) == 1:
             ((where, at),) = known
             return self.value(node, where, at + 1, depth + 1)
-        kept = self._kept(block, word, 0)
+        kept = self._kept.constant(block, word, 0)
         if kept is not None:
             return piece(constant(kept, _WORD), node.offset & 7, node.size)
         merged = leaf(("merged", self._join(block, word), word), _WORD)
@@ -274,71 +289,13 @@ class Values:
             return extend(piece(merged, 0, width), node.size, signed=False)
         return piece(merged, node.offset & 7, node.size)
 
-    def _kept(self, block: int, word: int, index: int) -> int | None:
-        """The constant that every definition of a register sets it to, calls left out; None where that is not so.
-
-        A register that holds no result is read behind a call only where the callee leaves it alone: a compiler that
-        sees both knows that it does.
-        """
-        if word == self._lifter.convention.result:
-            return None
-        at = self._last_write(block, word, index)
-        if at is not None:
-            return self._constant(block, at)
-        key = (block, word)
-        if key not in self._constants:
-            self._constants[key] = self._common(block, word)
-        return self._constants[key]
-
-    def _common(self, block: int, word: int) -> int | None:
-        said: set[int | None] = set()
-        seen: set[int] = set()
-        work = [block]
-        while work and None not in said and len(said) < 2:
-            one = work.pop()
-            before = self._before[one]
-            if one == self._entry or not before:
-                return None
-            for other in before:
-                if other not in seen:
-                    seen.add(other)
-                    at = self._last_write(other, word, None)
-                    if at is None:
-                        work.append(other)
-                    else:
-                        said.add(self._constant(other, at))
-        return said.pop() if len(said) == 1 else None
-
-    def _last_write(self, block: int, word: int, index: int | None) -> int | None:
-        """The last operation of a block, or before one of it, that writes a register itself."""
-        if index is None:
-            self._written(block, word)
-            return self._writes[block].last.get(word)
-        ops = self.ops(block)
-        for at in range(index - 1, -1, -1):
-            out = ops[at].out
-            if (
-                out is not None
-                and out.space == REGISTER
-                and out.offset >> 3 <= word <= (out.offset + out.size - 1) >> 3
-            ):
-                return at
-        return None
-
-    def _constant(self, block: int, at: int) -> int | None:
-        """The constant that a definition sets a whole register to, or None."""
-        op = self.ops(block)[at]
-        if op.code != "COPY" or op.maybe or op.out is None or op.out.size != _WORD:
-            return None
-        return op.inputs[0].offset if op.inputs[0].space == CONSTANT else None
-
     def _width(self, block: int, at: int) -> int:
         """Bytes of a register that a definition may set to other than zero."""
         ops = self.ops(block)
         op = ops[at]
         if op.maybe or op.out is None or op.out.size != _WORD:
             return _WORD
-        value = self._constant(block, at)
+        value = constant_of(ops, at)
         if value is not None:
             return (value.bit_length() + 7) // 8
         if op.code != "INT_ZEXT":
@@ -402,7 +359,10 @@ class Values:
                         return None
         return sites
 
-    def _written(self, block: int, word: int) -> int | None:
+    def _last_writes(self, block: int) -> Mapping[int, int]:
+        return self._all_writes(block).last
+
+    def _all_writes(self, block: int) -> _Writes:
         writes = self._writes.get(block)
         if writes is None:
             last: dict[int, int] = {}
@@ -415,6 +375,10 @@ class Values:
                 if op.code in _CALLS:
                     call = at
             writes = self._writes[block] = _Writes(last, call)
+        return writes
+
+    def _written(self, block: int, word: int) -> int | None:
+        writes = self._all_writes(block)
         at = writes.last.get(word, -1)
         convention = self._lifter.convention
         if word << 3 not in convention.preserved or (convention.popped and word << 3 == convention.stack):
@@ -460,12 +424,17 @@ class Values:
     def _is_table(self, base: Expression, offset: int) -> bool:
         """Whether `offset` is an address and `base` what is added to it, rather than the other way round.
 
-        In code that can be moved a small number is mapped memory as well as the offset of a field.
+        In code that can be moved a small number is mapped memory as well as the offset of a field: then either the
+        base looks like an index, or the code names the place, or one a little further on from which it counts down.
         """
         area = self._image.area(offset)
         if area is None or not area.constant:
             return False
-        return self._image.fixed or base[0] in _INDEX
+        if self._image.fixed or base[0] in _INDEX:
+            return True
+        named = self._named()
+        at = bisect_left(named, offset)
+        return at < len(named) and named[at] - offset < _LARGEST_SHIFT
 
     def _stored(
         self, address: Expression, size: int, block: int, at: int, depth: int
