@@ -113,6 +113,7 @@ CODES: Final[Mapping[str, str]] = {
     "artifact-unsupported": "no analyzer reads files of this kind",
     "artifact-damaged": "the container as a whole cannot be read",
     "analysis-failed": "the analysis ended without facts",
+    "analysis-needed": "a question about all of an artifact that was only outlined; details.command looks into it",
     "mount-invalid": "a mount's name or URI is malformed",
     "mount-exists": "the name is taken by another mount",
     "mount-not-found": "no mount has this name",

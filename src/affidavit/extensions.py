@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
+from affidavit.evidence.record import Authority, Coverage, JsonValue, Limitation, Subject
 from affidavit.facts.collection import CollectionSpec
 from affidavit.facts.factfile import FactFileWriter
 from affidavit.facts.graph import GraphSpec
@@ -34,11 +34,14 @@ __all__ = [
     "Embedder",
     "GraphAnalyzer",
     "HelperModule",
+    "ImportingAnalyzer",
     "Mount",
     "MountAdapter",
+    "PartAnalyzer",
     "Progress",
     "Snapshot",
     "Source",
+    "analyzer_scheme",
     "load_analyzers",
     "load_embedders",
     "load_mounts",
@@ -76,11 +79,15 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What an analyzer says of a finished analysis; becomes the parent record of every query."""
+    """What an analyzer says of a finished analysis; becomes the parent record of every query.
+
+    `kept` is what a `PartAnalyzer` wants back when it looks into parts. It stands beside the facts, in no record.
+    """
 
     summary: Mapping[str, JsonValue]
     coverage: Coverage
     limitations: tuple[Limitation, ...] = field(default_factory=tuple)
+    kept: JsonValue = None
 
 
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -126,6 +133,56 @@ class GraphAnalyzer(Analyzer, Protocol):
     """
 
     graphs: Mapping[str, GraphSpec]
+
+
+@runtime_checkable
+class ImportingAnalyzer(Analyzer, Protocol):
+    """An analyzer whose facts others found: its records say so.
+
+    Attributes:
+        authority: what its facts rest on, where that is not its own analysis.
+    """
+
+    authority: Authority
+
+
+@runtime_checkable
+class PartAnalyzer(Analyzer, Protocol):
+    """An analyzer that outlines an artifact first, and looks into its parts as they are asked for.
+
+    An outline has all rows of some collections, its parts among them, and no rows of the others. What is said of a part
+    when it is asked for is what `analyze` says of it.
+
+    Attributes:
+        parts: the collection whose keys name the parts. Its full items are details.
+        detailed: the collections that an outline leaves empty; for each the field that names the part of a row.
+    """
+
+    parts: str
+    detailed: Mapping[str, str]
+
+    def outline(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
+        """Write the rows of an outline, with the same coverage and limitations that `analyze` comes to."""
+        ...
+
+    def detail(
+        self,
+        artifact: Artifact,
+        kept: JsonValue,
+        parts: Sequence[str] | None,
+        facts: FactFileWriter,
+        progress: Progress,
+    ) -> None:
+        """Write every row of these parts, or of all (None), and nothing of others; `kept` is the outline's."""
+        ...
+
+    def at_once(self, summary: Mapping[str, JsonValue]) -> bool:
+        """Whether everything may be looked into while a query waits; from the summary of the outline."""
+        ...
+
+    def part_of(self, key: str) -> str | None:
+        """The part that a row of a detailed collection belongs to, from its key; None for what is no such key."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +374,13 @@ class Embedder(Protocol):
             FailedError: `extra-missing`.
         """
         ...
+
+
+def analyzer_scheme(uri: str) -> str | None:
+    """The analyzer that a URI names as its scheme, as `graph` in `graph:./export.json`; None where it names none."""
+    scheme, colon, _ = uri.partition(":")
+    registered = bool(colon) and scheme.isidentifier() and entry_points(group=ANALYZERS, name=scheme)
+    return scheme if registered else None
 
 
 def load_analyzers() -> Iterator[tuple[EntryPoint, Analyzer | Exception]]:

@@ -24,14 +24,14 @@ from affidavit.analyzers.datasets import Datasets, Place
 from affidavit.errors import AffidavitError, NotFoundError, UsageError
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import JsonValue, Record, Subject
-from affidavit.extensions import Analyzer, MountAdapter, Progress, Snapshot, load_analyzers
+from affidavit.extensions import MountAdapter, Progress, Snapshot, analyzer_scheme, load_analyzers
 from affidavit.mounts.mounted import HOME, Asked, Mounted, mounts_of, parse_mount
 from affidavit.mounts.opened import OpenMounts
 from affidavit.mounts.project import FILE, read_project
 from affidavit.namespaces.operation import Namespace
 from affidavit.policy import Grant
 from affidavit.runtime.engines.engine import Engine, Engines
-from affidavit.runtime.engines.finding import Finding
+from affidavit.runtime.engines.finding import Finding, loading
 from affidavit.store import Event, Store
 from affidavit.store.event_kinds import sound
 from affidavit.store.journal import Journal, JournalSettings
@@ -148,6 +148,13 @@ class Workspace:
         # A source may live in the loop that runs here: it is asked from another one.
         return self._added(_finished(self._described(adapter, asked, session, project=project)), session)
 
+    def analyze(self, name: str, progress: Progress | None = None) -> Mapping[str, JsonValue]:
+        """Look into everything of a mounted artifact that was only outlined; its summary. Raises as `mount` does."""
+        mounted = self.mounted(name)
+        if not mounted.artifact:
+            raise UsageError("mount-invalid", f"{name} is no file that is analysed")
+        return self._datasets.complete(_place(mounted), progress or _silent)
+
     def _asked(self, spec: str, session: str, options: Mapping[str, JsonValue] | None) -> Asked:
         known = {it.name: it for it in self.mounts(session)}.get(spec)
         if known is not None and options is None:
@@ -181,11 +188,12 @@ class Workspace:
             raise UsageError("mount-invalid", f"{asked.uri} is a file, and analyses take no options")
         path = asked.path
         known = [_place(mounted) for mounted in self.mounts(session) if mounted.artifact]
-        analysed = self._datasets.analyse(path, known=known, progress=progress)
+        named = analyzer_scheme(asked.uri)
+        analysed = self._datasets.analyse(path, named=named, known=known, progress=progress)
         mounted = Mounted(
             name=asked.name,
             kind=analysed.analyzer.name,
-            uri=str(path),
+            uri=f"{named}:{path}" if named else str(path),
             project=project,
             path=str(path),
             artifact=analysed.artifact.subject.digest,
@@ -366,9 +374,9 @@ class Workspace:
             Finding(name="python", ok=sys.version_info >= (3, 11), detail=sys.version.split()[0]),
             Finding(name="workspace", ok=True, detail=f"{self.root} opens"),
         ]
-        findings += [_loading(f"analyzer {it.name}", loaded, "facts") for it, loaded in load_analyzers()]
+        findings += [loading(f"analyzer {it.name}", loaded, "facts") for it, loaded in load_analyzers()]
         findings += [
-            _loading(f"mount {name}", loaded, "contract") for name, loaded in self._opened.adapters().items()
+            loading(f"mount {name}", loaded, "contract") for name, loaded in self._opened.adapters().items()
         ]
         told = [(f"mounted {it.name}", f"left out: {one}") for it in self.mounts() for one in it.left_out]
         findings += [Finding(name=it, ok=False, detail=one, decisive=False) for it, one in told]
@@ -462,14 +470,6 @@ def _finished(described: Coroutine[Any, Any, Mounted]) -> Mounted:
         return asyncio.run(described)
     with ThreadPoolExecutor(max_workers=1) as threads:
         return threads.submit(asyncio.run, described).result()
-
-
-def _loading(name: str, loaded: Analyzer | MountAdapter | Exception, what: str) -> Finding:
-    """What `doctor` says of an extension."""
-    if isinstance(loaded, Exception):
-        problem = f"{type(loaded).__name__}: {loaded}"
-        return Finding(name=name, ok=False, detail=problem, decisive=False)
-    return Finding(name=name, ok=True, detail=f"{what} version {loaded.version}")
 
 
 def _place(mounted: Mounted) -> Place:

@@ -13,13 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from affidavit.analyzers.parts import PartCollection, PartGraphs, Parts
 from affidavit.errors import AffidavitError, FailedError, NotFoundError
-from affidavit.evidence.record import JsonValue, Producer, Record, Subject, Success
-from affidavit.extensions import Analyzer, Artifact, GraphAnalyzer, Progress, load_analyzers
+from affidavit.evidence.record import Authority, JsonValue, Producer, Record, Subject, Success
+from affidavit.extensions import (
+    Analyzer,
+    Artifact,
+    GraphAnalyzer,
+    ImportingAnalyzer,
+    PartAnalyzer,
+    Progress,
+    load_analyzers,
+)
 from affidavit.facts.cache import QueryCache
 from affidavit.facts.collection import Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFile, FactFileWriter, FactKey, FactStore, analysis_meta
-from affidavit.facts.graph import FactGraphs, GraphSpec, ResidentGraphs
+from affidavit.facts.graph import FactGraphs, GraphSource, GraphSpec, ResidentGraphs
 from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.datasets.graphs import graph_operations
 from affidavit.namespaces.operation import Namespace
@@ -68,11 +77,14 @@ class _Dataset:
     facts: FactFile
     parent: ParentRef
     cache: QueryCache = field(default_factory=QueryCache)
+    parts: Parts | None = None
     looked: float | None = None
 
     def collection(self, spec: CollectionSpec) -> Collection:
         """The collection, after a look at the artifact; one look a second, for that of 8,000 files takes 30 ms."""
         self.check()
+        if self.parts is not None:
+            return PartCollection(spec, self.parts)
         return Collection(spec, self.facts, self.parent, self.cache)
 
     def check(self) -> None:
@@ -104,11 +116,14 @@ class Datasets:
         self._analyzers: dict[str, Analyzer] | None = None
         self._graphs = ResidentGraphs()
 
-    def analyse(self, path: Path, *, known: Iterable[Place] = (), progress: Progress) -> Analysed:
+    def analyse(
+        self, path: Path, *, named: str | None = None, known: Iterable[Place] = (), progress: Progress
+    ) -> Analysed:
         """Analyse a file or folder; the same bytes are analysed once.
 
         Args:
             path: the artifact.
+            named: the analyzer to take; by default the one that reads files of this kind.
             known: earlier places: where nothing about a file changed since, it is not read again for its digest.
             progress: told how far the analysis is.
 
@@ -117,7 +132,7 @@ class Datasets:
             FailedError: `artifact-unsupported`, `analysis-failed`.
             VerificationError: `artifact-damaged`.
         """
-        analyzer = self._analyzer_for(path)
+        analyzer = self._analyzer_for(path, named)
         with _interruptible():
             artifact = _identified(analyzer, path, known)
             facts = self._made(analyzer, artifact, progress)
@@ -127,7 +142,7 @@ class Datasets:
             parameters={},
             outcome=Success(result={"summary": facts.summary, "facts": facts.digest}),
             producer=Producer(name=analyzer.name, version=analyzer.version),
-            authority="static-analysis",
+            authority=_authority(analyzer),
             confidence="observed",
             subject=artifact.subject,
             coverage=facts.coverage,
@@ -152,18 +167,25 @@ class Datasets:
         def opened(spec: CollectionSpec) -> Callable[[], Collection]:
             return lambda: self._dataset(place, analyzer, progress).collection(spec)
 
-        def facts() -> tuple[FactFile, ParentRef]:
+        def checked() -> _Dataset:
             dataset = self._dataset(place, analyzer, progress)
             dataset.check()
-            return dataset.facts, dataset.parent
+            return dataset
 
         producer = Producer(name=analyzer.name, version=analyzer.version)
+        authority = _authority(analyzer)
         graphs = {
-            name: graph_operations(spec, FactGraphs(spec, facts), producer=producer, resident=self._graphs)
+            name: graph_operations(
+                spec,
+                _source(spec, analyzer, checked),
+                producer=producer,
+                resident=self._graphs,
+                authority=authority,
+            )
             for name, spec in _graphs(analyzer).items()
         }
         collections = {
-            spec.name: collection_namespace(spec, opened(spec), producer=producer)
+            spec.name: collection_namespace(spec, opened(spec), producer=producer, authority=authority)
             for spec in analyzer.collections
         }
         return Namespace(
@@ -176,17 +198,32 @@ class Datasets:
             },
         )
 
+    def complete(self, place: Place, progress: Progress) -> Mapping[str, JsonValue]:
+        """Look into everything of a dataset that was only outlined; its summary.
+
+        Raises:
+            FailedError: `artifact-changed`, `analysis-failed`.
+        """
+        dataset = self._dataset(place, self._loaded()[place.analyzer], progress)
+        dataset.check()
+        if dataset.parts is not None:
+            with _interruptible():
+                dataset.parts.everything(progress)
+        return dataset.facts.summary
+
     def close(self) -> None:
         """Close every fact file."""
         for dataset in self._open.values():
             dataset.facts.close()
+            if dataset.parts is not None:
+                dataset.parts.close()
         self._open.clear()
         self._graphs.clear()
 
     def _dataset(self, place: Place, analyzer: Analyzer, progress: Progress) -> _Dataset:
         if place in self._open:
             return self._open[place]
-        facts = self._facts.get(_key(analyzer, place.subject.digest), analyzer.collections)
+        facts = self._facts.get(_first_key(analyzer, place.subject.digest), analyzer.collections)
         if facts is None:
             artifact = analyzer.identify(place.path)
             if artifact.subject != place.subject:
@@ -199,24 +236,30 @@ class Datasets:
             limitations=facts.limitations,
         )
         dataset = _Dataset(analyzer=analyzer, place=place, facts=facts, parent=parent)
+        if isinstance(analyzer, PartAnalyzer):
+            artifact = Artifact(path=place.path, subject=place.subject, signature=place.signature)
+            key = _key(analyzer, place.subject.digest)
+            dataset.parts = Parts(place.name, analyzer, artifact, key, facts, parent, self._facts, progress)
         self._open[place] = dataset
         return dataset
 
     def _made(self, analyzer: Analyzer, artifact: Artifact, progress: Progress) -> FactFile:
-        key = _key(analyzer, artifact.subject.digest)
+        key = _first_key(analyzer, artifact.subject.digest)
         kept = self._facts.get(key, analyzer.collections)
         if kept is not None:
             return kept
 
         def fill(writer: FactFileWriter) -> Mapping[str, JsonValue]:
-            analysis = analyzer.analyze(artifact, writer, progress)
-            return analysis_meta(
+            begin = analyzer.outline if isinstance(analyzer, PartAnalyzer) else analyzer.analyze
+            analysis = begin(artifact, writer, progress)
+            meta = analysis_meta(
                 summary=analysis.summary, coverage=analysis.coverage, limitations=analysis.limitations
             )
+            return meta if analysis.kept is None else meta | {"kept": analysis.kept}
 
         return self._facts.build(key, analyzer.collections, fill)
 
-    def _analyzer_for(self, path: Path) -> Analyzer:
+    def _analyzer_for(self, path: Path, named: str | None) -> Analyzer:
         if not path.exists():
             raise NotFoundError("artifact-not-found", f"no file or folder at {path}", hint="check the path")
         head = b""
@@ -224,7 +267,7 @@ class Datasets:
             with path.open("rb") as file:
                 head = file.read(_HEAD_BYTES)
         for analyzer in self._loaded().values():
-            if analyzer.detect(path, head):
+            if analyzer.name == named or (named is None and analyzer.detect(path, head)):
                 return analyzer
         known = ", ".join(self._loaded()) or "none"
         raise FailedError(
@@ -252,8 +295,33 @@ def _graphs(analyzer: Analyzer) -> Mapping[str, GraphSpec]:
     return analyzer.graphs if isinstance(analyzer, GraphAnalyzer) else {}
 
 
+def _authority(analyzer: Analyzer) -> Authority:
+    return analyzer.authority if isinstance(analyzer, ImportingAnalyzer) else "static-analysis"
+
+
 def _key(analyzer: Analyzer, artifact: str) -> FactKey:
     return FactKey(artifact=artifact, analyzer=analyzer.name, version=analyzer.version)
+
+
+def _first_key(analyzer: Analyzer, artifact: str) -> FactKey:
+    """The key of what is made when the artifact is mounted."""
+    key = _key(analyzer, artifact)
+    return replace(key, options={"outline": True}) if isinstance(analyzer, PartAnalyzer) else key
+
+
+def _source(spec: GraphSpec, analyzer: Analyzer, checked: Callable[[], _Dataset]) -> GraphSource:
+    """The graphs of a dataset, which is asked for at each query."""
+
+    def parts() -> Parts:
+        found = checked().parts
+        assert found is not None
+        return found
+
+    def facts() -> tuple[FactFile, ParentRef]:
+        dataset = checked()
+        return dataset.facts, dataset.parent
+
+    return PartGraphs(spec, parts) if isinstance(analyzer, PartAnalyzer) else FactGraphs(spec, facts)
 
 
 def _changed(place: Place) -> FailedError:

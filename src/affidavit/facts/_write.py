@@ -97,9 +97,12 @@ class FactFileWriter:
     Args:
         path: where to write, a temporary place; an empty file there is fine, any other is refused.
         collections: what the file will hold.
+        page_size: bytes of a page of the file; a smaller one suits a file of few rows.
     """
 
-    def __init__(self, path: Path, collections: Sequence[CollectionSpec]) -> None:
+    def __init__(
+        self, path: Path, collections: Sequence[CollectionSpec], *, page_size: int | None = None
+    ) -> None:
         self._path = path
         self._tables = tables_of(collections)
         self._sinks = {name: _Sink(table) for name, table in self._tables.items()}
@@ -110,7 +113,7 @@ class FactFileWriter:
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             for pragma in (
                 # Rows and items of a kilobyte or two fill such pages better, and fewer spill into pages of their own.
-                "page_size = 16384",
+                f"page_size = {page_size or 16384}",
                 "journal_mode = OFF",
                 "synchronous = OFF",
                 "cache_size = -16000",

@@ -32,6 +32,7 @@ __all__ = [
     "Collection",
     "CollectionSpec",
     "ParentRef",
+    "Where",
 ]
 
 DEFAULT_LIMIT = 64
@@ -42,6 +43,7 @@ MAX_PAGE_BYTES = 256 * 1024
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 """Bound on the canonical bytes of a batch's items. One item is always shown, however large."""
 MAX_GROUPS = 10_000
+_QUICK_ROWS = 50_000
 MAX_SHOWN_LIMITATIONS = 10
 
 Where: TypeAlias = Mapping[str, Any] | None
@@ -104,6 +106,11 @@ class Collection:
             "artifact": parent.subject.digest,
             "format": parent.subject.format,
         }
+
+    @property
+    def quick(self) -> bool:
+        """Whether a query takes about as long as handing it to a thread and back."""
+        return self.total <= _QUICK_ROWS
 
     @property
     def total(self) -> int:
@@ -181,21 +188,7 @@ class Collection:
         Raises:
             UsageError: `arguments-invalid` for more than 1,000 ids, or ids that are not text.
         """
-        if isinstance(ids, str) or not isinstance(cast(object, ids), (list, tuple)):
-            raise UsageError(
-                "arguments-invalid",
-                "`ids` is not a list",
-                hint="give a list of ids",
-                details={"path": "$.ids"},
-            )
-        if len(ids) > MAX_IDS:
-            raise UsageError(
-                "arguments-invalid",
-                f"`ids` has {len(ids)} entries, more than {MAX_IDS}",
-                hint=f"ask in parts of {MAX_IDS}",
-                details={"path": "$.ids"},
-            )
-        asked = [text(f"ids[{at}]", one) for at, one in enumerate(ids)]
+        asked = self._asked(ids)
         fitting, there = self._batch(asked)
         batch: list[dict[str, Any]] = []
         for at, one in enumerate(asked):
@@ -240,6 +233,24 @@ class Collection:
             "source_coverage": self.parent.coverage.as_json(),
         }
         return Answer(value=value, parameters={"where": selector.as_json(), "by": by})
+
+    def _asked(self, ids: Sequence[str]) -> list[str]:
+        """The ids of a batch. Raises `UsageError`."""
+        if isinstance(ids, str) or not isinstance(cast(object, ids), (list, tuple)):
+            raise UsageError(
+                "arguments-invalid",
+                "`ids` is not a list",
+                hint="give a list of ids",
+                details={"path": "$.ids"},
+            )
+        if len(ids) > MAX_IDS:
+            raise UsageError(
+                "arguments-invalid",
+                f"`ids` has {len(ids)} entries, more than {MAX_IDS}",
+                hint=f"ask in parts of {MAX_IDS}",
+                details={"path": "$.ids"},
+            )
+        return [text(f"ids[{at}]", one) for at, one in enumerate(ids)]
 
     def _selector(self, where: Where) -> Selector:
         return read_selector(where, self._fields, self.spec.contract)

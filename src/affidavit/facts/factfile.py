@@ -106,7 +106,14 @@ class FactStore:
             _log.warning("%s; the artifact is analyzed again", error.message)
             return None
 
-    def build(self, key: FactKey, collections: Sequence[CollectionSpec], fill: Fill) -> FactFile:
+    def build(
+        self,
+        key: FactKey,
+        collections: Sequence[CollectionSpec],
+        fill: Fill,
+        *,
+        page_size: int | None = None,
+    ) -> FactFile:
         """Make the facts of a key and open them.
 
         The file appears complete or not at all: a crash leaves an unfinished one under another name, which a later
@@ -116,6 +123,7 @@ class FactStore:
             key: what the facts are made from.
             collections: what they hold.
             fill: writes the rows.
+            page_size: bytes of a page of the file; a smaller one suits a file of few rows.
 
         Raises:
             FailedError: `store-full`, or whatever `fill` raises.
@@ -125,7 +133,7 @@ class FactStore:
             self._sweep()
         path = self.path(key)
         with _unfinished(path) as temporary:
-            writer = FactFileWriter(temporary, collections)
+            writer = FactFileWriter(temporary, collections, page_size=page_size)
             try:
                 writer.seal(fill(writer))
             finally:

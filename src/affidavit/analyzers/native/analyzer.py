@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from affidavit.analyzers.native.rows import COLLECTIONS, GRAPHS
 from affidavit.analyzers.native.working.pool import Allowance, Workers
+from affidavit.analyzers.native.working.wire import Known, Task
 from affidavit.errors import FailedError, NotFoundError, VerificationError
-from affidavit.evidence.record import Coverage, Limitation, Subject
+from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
 from affidavit.extensions import Analysis, Artifact, Progress
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ MAX_LIMITATIONS: Final = 1000
 """Limitations that an analysis lists; the last one says how many more there were."""
 
 _MODULES: Final = ("iced_x86", "pypcode", "elftools")
+_AT_ONCE: Final = 150_000
+"""Blocks that are written in a quarter of a minute or so."""
+
+_PLACE: Final = re.compile(r"(0x[0-9a-f]{1,16})[+-]0x[0-9a-f]{1,16}(#[0-9]+)?\Z")
 _MAGIC: Final = b"\x7fELF"
 _CHUNK: Final = 1 << 20
 _CODES: Final = {
@@ -55,6 +61,8 @@ class NativeAnalyzer:
     version = "1;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
     collections: tuple[CollectionSpec, ...] = COLLECTIONS
     graphs: Mapping[str, GraphSpec] = GRAPHS
+    parts = "functions"
+    detailed: Mapping[str, str] = dict.fromkeys(("blocks", "edges", "calls", "references"), "function")
 
     def __init__(self, *, processes: int | None = None, allowance: Allowance | None = None) -> None:
         self._processes = processes
@@ -101,13 +109,59 @@ class NativeAnalyzer:
             FailedError: `artifact-changed`, `artifact-unsupported`, `analysis-failed`, `extra-missing`.
             VerificationError: `artifact-damaged`.
         """
+        return self._run(_Run(artifact, facts, progress), Task(rows=True))
+
+    def outline(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
+        """Write the rows of `functions` and `strings`. Every function is decoded once, so that their counts are final.
+
+        Raises:
+            FailedError: `artifact-changed`, `artifact-unsupported`, `analysis-failed`, `extra-missing`.
+            VerificationError: `artifact-damaged`.
+        """
+        return self._run(_Run(artifact, facts, progress), Task(rows=False))
+
+    def detail(
+        self,
+        artifact: Artifact,
+        kept: JsonValue,
+        parts: Sequence[str] | None,
+        facts: FactFileWriter,
+        progress: Progress,
+    ) -> None:
+        """Write the rows of some functions, or of all and of all strings.
+
+        Args:
+            artifact: the binary.
+            kept: `Analysis.kept` of its outline.
+            parts: ids of functions; None for all.
+            facts: where the rows go.
+            progress: told how far it is.
+
+        Raises:
+            FailedError: `artifact-changed`, `analysis-failed`, `extra-missing`.
+        """
+        known = Known(*cast("list[Any]", kept))
+        wanted = None if parts is None else [int(part, 16) for part in parts]
+        self._run(_Run(artifact, facts, progress), Task(rows=True, known=known, wanted=wanted))
+
+    def at_once(self, summary: Mapping[str, JsonValue]) -> bool:
+        """Whether there are few enough blocks to write everything about them while a query waits."""
+        return cast("int", summary["blocks"]) <= _AT_ONCE
+
+    def part_of(self, key: str) -> str | None:
+        """The id of the function that a block, edge, call or reference belongs to, from its own id."""
+        found = _PLACE.match(key)
+        return None if found is None else found[1]
+
+    def _run(self, run: _Run, task: Task) -> Analysis:
         _check_installed()
-        self._check_unchanged(artifact)
-        size = artifact.path.stat().st_size
-        run = _Run(artifact, facts, progress)
-        with Workers(artifact.path, size, processes=self._processes, allowance=self._allowance) as workers:
+        self._check_unchanged(run.artifact)
+        path = run.artifact.path
+        size = path.stat().st_size
+        processes = self._processes if task.wanted is None else 1
+        with Workers(path, size, task, processes=processes, allowance=self._allowance) as workers:
             run.read(workers)
-        self._check_unchanged(artifact)
+        self._check_unchanged(run.artifact)
         return run.analysis()
 
     def _check_unchanged(self, artifact: Artifact) -> None:
@@ -141,6 +195,7 @@ class _Run:
     facts: FactFileWriter
     progress: Progress
     machine: str = ""
+    kept: JsonValue = None
     counts: Counter[str] = field(default_factory=Counter[str])
     limitations: list[Limitation] = field(default_factory=list[Limitation])
     more: int = 0
@@ -157,17 +212,20 @@ class _Run:
             else:
                 found = message
         self.machine = found["machine"]
+        self.kept = found.get("known")
         for place, reason in found["limitations"]:
             self._note("entry-damaged", place, reason)
-        total, done = found["functions"], 0
-        for batch in workers.batches(found["batches"]):
+        total, done = found.get("functions", 0), 0
+        for batch in workers.batches(found.get("batches", 0)):
             for report in batch:
                 self._add(report)
             done += len(batch)
             self.progress(done, total, "writing functions")
         for message in workers.messages():
-            for address, section, length, value in message.get("texts", ()):
-                self._add_string(address, section, length, value)
+            for row, references, unknowns in message.get("rows", ()):
+                self._add_outline(row, references, unknowns)
+            for text in message.get("texts", ()):
+                self._add_string(*text)
 
     def analysis(self) -> Analysis:
         """What was examined."""
@@ -190,7 +248,7 @@ class _Run:
             **{name: self.counts[name] for name in names},
             "decoders": dict(DECODERS),
         }
-        return Analysis(summary=summary, coverage=coverage, limitations=tuple(limitations))
+        return Analysis(summary=summary, coverage=coverage, limitations=tuple(limitations), kept=self.kept)
 
     def _add(self, report: dict[str, Any]) -> None:
         row, item = report["row"], report["item"]
@@ -215,7 +273,17 @@ class _Run:
             self.counts["unknown"] += 1
             self._note(_CODES[unknown["kind"]], f"{row['id']} {unknown['address']}", unknown["reason"])
 
-    def _add_string(self, address: int, section: str, length: int, value: str) -> None:
+    def _add_outline(self, row: dict[str, Any], references: int, unknowns: list[list[Any]]) -> None:
+        self.facts.add("functions", row)
+        self.counts["references"] += references
+        for name in ("blocks", "edges", "calls"):
+            self.counts[name] += row[f"{name[:-1]}_count"]
+        self.counts[row["kind"]] += 1
+        for address, kind, reason in unknowns:
+            self.counts["unknown"] += 1
+            self._note(_CODES[kind], f"{row['id']} {address:#x}", reason)
+
+    def _add_string(self, address: int, section: str, length: int, value: str, references: int) -> None:
         identity = hex(address)
         self.facts.add(
             "strings",
@@ -224,7 +292,7 @@ class _Run:
                 "section": section,
                 "length": length,
                 "value": value,
-                "references": self.named[identity],
+                "references": references or self.named[identity],
             },
         )
         self.counts["strings"] += 1

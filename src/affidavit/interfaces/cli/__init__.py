@@ -25,6 +25,8 @@ COMMANDS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = {
     ),
     ("call",): ("operations:call", "Call one operation directly."),
     ("describe",): ("operations:describe", "Find operations by words, or show one in full."),
+    ("graph",): ("graph:graph", "Draw the control flow of a function, with a path marked."),
+    ("analyze",): ("mounts:analyze", "Look into all of a mounted file that was only outlined."),
     ("mount", "add"): (
         "mounts:add",
         "Mount a file, folder or module as NAME=URI; mounting is the grant to read it.",

@@ -18,7 +18,7 @@ from affidavit.interfaces.cli.output import Common, emit, lines, say
 from affidavit.mounts.mounted import Mounted
 from affidavit.workspace import Workspace
 
-__all__ = ["add", "progress_on_stderr", "remove", "show", "show_all"]
+__all__ = ["add", "analyze", "progress_on_stderr", "remove", "show", "show_all"]
 
 _COLUMNS = ("name", "kind", "format", "artifact", "path")
 
@@ -65,6 +65,26 @@ def add(
         for limitation in document["limitations"][:10]:
             say(f"limitation[{limitation['code']}] {limitation['place']}: {limitation['message']}")
         say(f"evidence: {document['evidence_id']}" if document["evidence_id"] else _granted(document))
+    return 0
+
+
+def analyze(name: str, *, all: bool, common: Common = Common()) -> int:  # noqa: A002, B008
+    """Look into everything of a mounted file that was only outlined, such as all functions of a binary.
+
+    Questions about single functions need no such thing; those about all of a large binary do, once.
+
+    Args:
+        name: The mount's name.
+        all: Everything; the only choice so far.
+    """
+    if not all:
+        raise UsageError("arguments-invalid", "nothing to analyze", hint=f"affidavit analyze {name} --all")
+
+    async def body() -> dict[str, Any]:
+        async with Workspace.open(common.workspace, tenant=common.tenant) as workspace:
+            return dict(workspace.analyze(name, progress_on_stderr()))
+
+    emit({"name": name, "summary": asyncio.run(body())})
     return 0
 
 

@@ -29,9 +29,6 @@ __all__ = ["Opener", "collection_namespace"]
 Opener: TypeAlias = Callable[[], Collection | Awaitable[Collection]]
 """Gives the collection, at each call; it may analyze, wait, or raise `AffidavitError`."""
 
-_INLINE_ROWS = 50_000
-"""Up to this many rows a query takes about as long as handing it to a thread and back."""
-
 _Ask: TypeAlias = Callable[[Collection, dict[str, Any]], Answer]
 
 
@@ -165,7 +162,7 @@ def _handler(ask: _Ask, collection: Collection | Opener) -> Handler:
         if inspect.isawaitable(opened):
             opened = await opened
         asked = opened
-        if asked.total <= _INLINE_ROWS:
+        if asked.quick:
             answer = ask(asked, arguments)
         else:
             answer = await beside_the_loop(lambda: ask(asked, arguments))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Finding"]
+from affidavit.extensions import Analyzer, MountAdapter
+
+__all__ = ["Finding", "loading"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +24,11 @@ class Finding:
     ok: bool
     detail: str = ""
     decisive: bool = True
+
+
+def loading(name: str, loaded: Analyzer | MountAdapter | Exception, what: str) -> Finding:
+    """What `doctor` says of an extension."""
+    if isinstance(loaded, Exception):
+        problem = f"{type(loaded).__name__}: {loaded}"
+        return Finding(name=name, ok=False, detail=problem, decisive=False)
+    return Finding(name=name, ok=True, detail=f"{what} version {loaded.version}")

@@ -6,6 +6,7 @@ Nothing is left running when the iteration ends, however it ends.
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
@@ -22,7 +23,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from affidavit.analyzers.native.working.wire import LENGTH
+from affidavit.analyzers.native.working.wire import LENGTH, Task
 from affidavit.errors import FailedError
 
 __all__ = ["Allowance", "Workers"]
@@ -56,6 +57,7 @@ class Workers:
     Args:
         path: the binary.
         size: of the file in bytes.
+        task: what they do.
         processes: how many decode; by default one for a small file, else one per core (at most 8).
         allowance: how long it may take.
 
@@ -64,7 +66,13 @@ class Workers:
     """
 
     def __init__(
-        self, path: Path, size: int, *, processes: int | None = None, allowance: Allowance | None = None
+        self,
+        path: Path,
+        size: int,
+        task: Task,
+        *,
+        processes: int | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.count = processes or (1 if size < _LITTLE else min(8, os.cpu_count() or 1))
         seconds = (allowance or Allowance()).cpu(size)
@@ -75,13 +83,16 @@ class Workers:
         self._buffers = [bytearray() for _ in pipes]
         writers = [writer for _, writer in pipes]
         paths = [one for one in sys.path if one]
+        told = tempfile.TemporaryFile(prefix="affidavit-")  # noqa: SIM115 - closed below
         try:
+            told.write(json.dumps(task).encode())
+            told.seek(0)
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-S", "-c", _BOOT, *paths, "--"),
                     *(str(path), f"{seconds:.1f}", *map(str, writers)),
                 ],
-                stdin=subprocess.DEVNULL,
+                stdin=told,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=writers,
@@ -91,6 +102,7 @@ class Workers:
         except OSError as error:
             raise FailedError("analysis-failed", f"no process can be started: {error}") from error
         finally:
+            told.close()
             for writer in writers:
                 os.close(writer)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from affidavit.analyzers.native.flow.blocks import Block, blocks_of
 from affidavit.analyzers.native.flow.descent import Call, Descent, Flow, Step, World
@@ -11,9 +11,84 @@ from affidavit.analyzers.native.flow.functions import Function
 from affidavit.analyzers.native.flow.returning import plain_name
 from affidavit.analyzers.native.working.strings import Strings
 
-__all__ = ["failed_report", "import_report", "report_of"]
+__all__ = [
+    "Outline",
+    "failed_outline",
+    "failed_report",
+    "import_report",
+    "outline_of",
+    "outlined_row",
+    "report_of",
+]
 
 _CONDITIONAL: Final = frozenset({"taken", "fallthrough"})
+
+
+class Outline(NamedTuple):
+    """What a descent says of a function before its blocks are written down.
+
+    Attributes:
+        status: `complete`, `partial`, or `unknown` where it could not be analysed.
+        returns: whether some way returns, None where that is not known.
+        size: bytes of its blocks.
+        blocks: how many there are.
+        edges: how many ways lead from one to another.
+        calls: how many calls there are.
+        references: how many instructions name an address.
+        texts: the string of each of them that names one.
+        unknowns: address, kind and reason of what could not be followed.
+    """
+
+    status: str
+    returns: bool | None
+    size: int
+    blocks: int
+    edges: int
+    calls: int
+    references: int
+    texts: list[int]
+    unknowns: list[tuple[int, str, str]]
+
+
+def outline_of(world: World, strings: Strings, flow: Flow) -> Outline:
+    """Count what `report_of` would write down of a function."""
+    blocks = blocks_of(flow, world.decoder.nexts)
+    texts: list[int] = []
+    references = 0
+    for one in world.decoder.references(blocks):
+        references += 1
+        text = strings.holding(one.target)
+        if text is not None:
+            texts.append(text)
+    return Outline(
+        status="partial" if flow.unknowns else "complete",
+        returns=_returns(flow),
+        size=sum(block.end - block.start for block in blocks.values()),
+        blocks=len(blocks),
+        edges=sum(len(block.steps) for block in blocks.values()),
+        calls=len(flow.calls),
+        references=references,
+        texts=texts,
+        unknowns=[(one.at, one.kind, one.reason) for _, one in sorted(flow.unknowns.items())],
+    )
+
+
+def failed_outline(start: int, reason: str) -> Outline:
+    """What is said of a function that could not be analysed."""
+    return Outline("unknown", None, 0, 0, 0, 0, 0, [], [(start, "failed", reason)])
+
+
+def outlined_row(function: Function, outline: Outline) -> dict[str, Any]:
+    """The row of a function, from its outline."""
+    row = _row(hex(function.start), function.name, "part" if function.part else "function", _basis(function))
+    return row | {
+        "status": outline.status,
+        "returns": outline.returns,
+        "size": outline.size,
+        "block_count": outline.blocks,
+        "edge_count": outline.edges,
+        "call_count": outline.calls,
+    }
 
 
 def report_of(world: World, strings: Strings, function: Function) -> dict[str, Any]:
@@ -80,7 +155,7 @@ class _Report:
         row = _row(self.id, function.name, "part" if function.part else "function", _basis(function))
         row |= {
             "status": "partial" if unknowns else "complete",
-            "returns": self.returns(),
+            "returns": _returns(self.flow),
             "size": sum(block["size"] for block in blocks),
             "block_count": len(blocks),
             "edge_count": len(edges),
@@ -97,16 +172,6 @@ class _Report:
     def place(self, address: int) -> str:
         """A place in the function: its id and an offset."""
         return f"{self.id}{address - self.start:+#x}"
-
-    def returns(self) -> bool | None:
-        """Whether some way returns; None where a way that is not known might."""
-        exits = set(self.flow.exits.values())
-        if "return" in exits:
-            return True
-        tails = [call for call in self.flow.calls.values() if call.kind == "tail"]
-        if any(call.returns and (call.target is not None or call.name) for call in tails):
-            return True
-        return None if "unresolved" in exits or any(call.returns for call in tails) else False
 
     def block(self, block: Block, name: str) -> dict[str, Any]:
         text = self.world.decoder.text
@@ -200,6 +265,17 @@ class _Report:
                 "proven": table.proven,
                 "guard": None if table.guard is None else hex(table.guard),
             }
+
+
+def _returns(flow: Flow) -> bool | None:
+    """Whether some way returns; None where a way that is not known might."""
+    exits = set(flow.exits.values())
+    if "return" in exits:
+        return True
+    tails = [call for call in flow.calls.values() if call.kind == "tail"]
+    if any(call.returns and (call.target is not None or call.name) for call in tails):
+        return True
+    return None if "unresolved" in exits or any(call.returns for call in tails) else False
 
 
 def _row(identity: str, name: str | None, kind: str, basis: list[str]) -> dict[str, Any]:

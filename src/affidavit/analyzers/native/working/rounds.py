@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from affidavit.analyzers.native.flow.descent import Descent, World
+from affidavit.analyzers.native.flow.descent import Descent, Flow, World
 from affidavit.analyzers.native.flow.functions import Function, Functions
 from affidavit.analyzers.native.flow.returning import never_returns
+from affidavit.analyzers.native.working.report import Outline, failed_outline, outline_of
+from affidavit.analyzers.native.working.strings import Strings
 
-__all__ = ["Learnt", "Rounds", "Seen", "as_seen", "look", "take_in"]
+__all__ = ["Learnt", "Rounds", "Seen", "look", "take_in"]
 
 _MOST_ROUNDS: Final = 64
+_UNNAMED: Final = frozenset({"unwind-table", "tail-call-target"})
 
 
 class Seen(NamedTuple):
@@ -51,13 +54,17 @@ class Learnt(NamedTuple):
     ending: list[int]
 
 
-def look(world: World, start: int) -> Seen:
-    """Descend into a function for what it tells."""
-    function = world.functions.by_start[start]
+def look(world: World, strings: Strings, start: int) -> tuple[Seen, Outline]:
+    """Descend into a function for what it tells of others, and for what there is to say of itself."""
     try:
-        flow = Descent(world, function).run()
+        flow = Descent(world, world.functions.by_start[start]).run()
+        return _seen(world, start, flow), outline_of(world, strings, flow)
     except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        return Seen(start, True, [], [], [], [], f"{type(error).__name__}: {error}"[:200])
+        reason = f"{type(error).__name__}: {error}"[:200]
+        return Seen(start, True, [], [], [], [], reason), failed_outline(start, reason)
+
+
+def _seen(world: World, start: int, flow: Flow) -> Seen:
     comes_back = any(kind in ("return", "unresolved") for kind in flow.exits.values())
     tails: list[int] = []
     calls: list[int] = []
@@ -103,6 +110,7 @@ class Rounds:
         self._aligned = aligned
         self.seen: dict[int, Seen] = {}
         self.failed: dict[int, str] = {}
+        self.learnt = Learnt([], [], [], [])
         self._callers: dict[int, set[int]] = defaultdict(set)
         self._round = 0
 
@@ -129,6 +137,8 @@ class Rounds:
         ending = sorted(self._not_returning() - self.ending)
         learnt = Learnt(called, continued, parts, ending)
         take_in(self.functions, self.ending, learnt)
+        for known, new_ones in zip(self.learnt, learnt, strict=True):
+            known.extend(new_ones)
         again = {caller for one in ending for caller in self._callers[one]} | owners | new | cut
         again |= {caller for one in new for caller in self._callers[one] if caller in self.seen}
         return learnt, sorted(start for start in again if not self.functions.by_start[start].part)
@@ -157,14 +167,16 @@ class Rounds:
 
         Nobody calls them, they have no name, and
 
-        * they jump back into the middle of the function that jumps to them, or
-        * one function alone jumps to them, they never return, and they stand where no function is aligned to.
+        * they jump back into the middle of the function that jumps to them, as what a linker puts around errata of
+          processors does too, or
+        * the unwind table has an entry for them, one function alone jumps to them, they never return, and they stand
+          where no function is aligned to.
         """
         parts: set[int] = set()
         owners: set[int] = set()
         for one in self.seen.values():
             function = self.functions.by_start[one.start]
-            if function.part or function.basis != {"unwind-table"}:
+            if function.part or not function.basis <= _UNNAMED:
                 continue
             callers = [self.seen[caller] for caller in self._callers[one.start] if caller in self.seen]
             jumping = (
@@ -187,7 +199,8 @@ class Rounds:
         back = {other.start for other in jumping if other.start in into}
         if back:
             return back
-        ends = not one.comes_back and not one.tails
+        told = self.functions.by_start[one.start].basis == {"unwind-table"}
+        ends = told and not one.comes_back and not one.tails
         if ends and one.start % self._aligned and len({other.start for other in jumping}) == 1:
             return {other.start for other in jumping}
         return set()
@@ -211,8 +224,3 @@ class Rounds:
                 left.discard(start)
                 work += users[start]
         return left
-
-
-def as_seen(values: Iterable[Any]) -> list[Seen]:
-    """Read what `Seen` values became on the wire."""
-    return [Seen(*one) for one in values]

@@ -19,7 +19,8 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +33,17 @@ from affidavit.analyzers.native.flow.machines import decoder_of
 from affidavit.analyzers.native.flow.switches import JumpResolver
 from affidavit.analyzers.native.loading.elf import load_elf
 from affidavit.analyzers.native.loading.image import DamagedError, Image, UnsupportedError
-from affidavit.analyzers.native.working.report import failed_report, import_report, report_of
-from affidavit.analyzers.native.working.rounds import Learnt, Rounds, as_seen, look, take_in
+from affidavit.analyzers.native.working.report import (
+    Outline,
+    failed_outline,
+    failed_report,
+    import_report,
+    outlined_row,
+    report_of,
+)
+from affidavit.analyzers.native.working.rounds import Learnt, Rounds, Seen, look, take_in
 from affidavit.analyzers.native.working.strings import Strings
-from affidavit.analyzers.native.working.wire import BATCH, Frames
+from affidavit.analyzers.native.working.wire import BATCH, Frames, Known, Task
 
 __all__ = ["main"]
 
@@ -48,8 +56,12 @@ _STEP: Final = 64
 
 
 def main() -> None:
-    """Arguments: the path, CPU seconds for each process, the leader's descriptor, those of the workers."""
+    """Arguments: the path, CPU seconds for each process, the leader's descriptor, those of the workers.
+
+    What to do comes through the standard input, as one JSON document: see `Task`.
+    """
     path, seconds, own, *others = sys.argv[1:]
+    task = Task(*orjson.loads(sys.stdin.buffer.read()))
     _confine(float(seconds))
     frames = Frames(int(own))
     try:
@@ -57,7 +69,15 @@ def main() -> None:
     except (DamagedError, UnsupportedError, OSError, MemoryError) as error:
         frames.send({"kind": "failed", "state": type(error).__name__, "reason": str(error)[:500]})
         return
-    _Leader(image, frames, [int(one) for one in others]).run()
+    leader = _Leader(image, frames, [int(one) for one in others])
+    if task.known is None:
+        leader.explore()
+    else:
+        leader.recall(Known(*task.known))
+    if task.rows:
+        leader.write(task.wanted)
+    else:
+        leader.outline()
 
 
 def _load(path: Path) -> Image:
@@ -90,60 +110,104 @@ class _Leader:
         self.functions = Functions(image)
         self.strings = Strings(image)
         self.world = _world(image, self.functions)
+        self.outlines: dict[int, Outline] = {}
+        self.loose: list[int] = []
         self.rounds = Rounds(self.functions, self.world.ending, self.world.decoder.convention.aligned)
         for start, slot in _stubs(image, self.world):
             image.add_stub(start, slot)
         self.stubs = dict(image.stubs)
         self.workers = [self._fork(descriptor, descriptors) for descriptor in descriptors]
 
-    def run(self) -> None:
-        """Round after round, then the rows."""
+    def explore(self) -> None:
+        """Round after round, until nothing new is learnt."""
         work = self.rounds.first()
         while work:
             work = self._round(work)
-        listed = sorted(
-            [("function", start) for start in [*self.rounds.first(), *self.rounds.unowned()]]
-            + [("import", start) for start in self.stubs],
-            key=lambda one: one[1],
-        )
+        self.loose = self.rounds.unowned()
+
+    def recall(self, known: Known) -> None:
+        """Take in what an earlier exploration learnt."""
+        learnt = Learnt(known.called, known.continued, known.parts, known.ending)
+        take_in(self.functions, self.world.ending, learnt)
+        self.rounds.failed.update({int(start): reason for start, reason in known.failed.items()})
+        self.loose = known.loose
+        for worker in self.workers:
+            _send(worker, ["learnt", tuple(learnt)])
+
+    def outline(self) -> None:
+        """Send a row for each function, and the strings with how often code names them."""
+        self._look(self.loose)
+        named = Counter(text for one in self.outlines.values() for text in one.texts)
+        self._found(known=tuple(self._known()))
+        listed = sorted([*self.rounds.first(), *self.loose, *self.stubs])
+        for at in range(0, len(listed), _STRINGS):
+            rows = [self._outlined(start) for start in listed[at : at + _STRINGS]]
+            self.frames.send({"kind": "functions", "rows": rows})
+        self._strings(named)
+        self._end("done")
+
+    def write(self, wanted: list[int] | None) -> None:
+        """Have the workers write everything about the wanted functions, or about all, and send all strings."""
+        listed = sorted([*self.rounds.first(), *self.loose, *self.stubs] if wanted is None else wanted)
         batches = [listed[at : at + BATCH] for at in range(0, len(listed), BATCH)]
-        limitations = list(self.image.limitations)
-        self.frames.send(
-            {
-                "kind": "found",
-                "machine": self.image.machine,
-                "batches": len(batches),
-                "functions": len(listed),
-                "limitations": limitations,
-            }
-        )
+        self._found(batches=len(batches), functions=len(listed))
         for at, worker in enumerate(self.workers):
             _send(worker, ["rows", batches[at :: len(self.workers)], self.rounds.failed])
+        if wanted is None:
+            self._strings(None)
+        self._end("written")
+
+    def _found(self, **more: Any) -> None:
+        found = {"kind": "found", "machine": self.image.machine, "limitations": list(self.image.limitations)}
+        self.frames.send(found | more)
+
+    def _known(self) -> Known:
+        failed = {str(start): reason for start, reason in self.rounds.failed.items()}
+        learnt = self.rounds.learnt
+        return Known(learnt.called, learnt.continued, learnt.parts, learnt.ending, failed, self.loose)
+
+    def _outlined(self, start: int) -> tuple[dict[str, Any], int, list[tuple[int, str, str]]]:
+        """The row of a function, how many references it makes, and what is unknown of it."""
+        if start in self.stubs:
+            return import_report(start, self.stubs[start])["row"], 0, []
+        function = self.functions.by_start[start]
+        outline = self.outlines.get(start) or failed_outline(start, "not looked at")
+        return outlined_row(function, outline), outline.references, outline.unknowns
+
+    def _strings(self, named: Mapping[int, int] | None) -> None:
         texts = list(self.strings)
         for at in range(0, len(texts), _STRINGS):
-            self.frames.send(
-                {"kind": "strings", "texts": [tuple(text) for text in texts[at : at + _STRINGS]]}
-            )
+            some = [(*text, named[text.address] if named else 0) for text in texts[at : at + _STRINGS]]
+            self.frames.send({"kind": "strings", "texts": some})
+
+    def _end(self, word: str) -> None:
         self.frames.send({"kind": "end"})
         for worker in self.workers:
+            _send(worker, [word])
             _receive(worker)
 
     def _round(self, work: list[int]) -> list[int]:
+        learnt, again = self.rounds.learn(self._look(work))
+        for worker in self.workers:
+            _send(worker, ["learnt", tuple(learnt)])
+        return again
+
+    def _look(self, work: list[int]) -> list[Seen]:
+        """Have the workers look at functions; what each tells of others. What it says of itself is kept."""
         shares = [work[at :: len(self.workers)] for at in range(len(self.workers))]
         for worker, share in zip(self.workers, shares, strict=True):
             _send(worker, ["look", share])
-        seen: list[Any] = []
+        seen: list[Seen] = []
         for worker, share in zip(self.workers, shares, strict=True):
             done = 0
             while done < len(share):
                 found = _receive(worker)
                 done += len(found)
-                seen += found
+                for told, outline in found:
+                    seen.append(Seen(*told))
+                    self.outlines[seen[-1].start] = Outline(*outline)
                 self.frames.send({"kind": "progress", "done": len(seen), "total": len(work)})
-        learnt, again = self.rounds.learn(as_seen(seen))
-        for worker in self.workers:
-            _send(worker, ["learnt", tuple(learnt)])
-        return again
+        return seen
 
     def _fork(self, descriptor: int, descriptors: Sequence[int]) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -188,22 +252,24 @@ class _Worker:
                 self._look(rest[0])
             elif kind == "learnt":
                 take_in(self.world.functions, self.world.ending, Learnt(*rest[0]))
-            else:
+            elif kind == "rows":
                 self._rows(rest[0], dict(rest[1]))
-                _send(self.leading, ["done"])
+            else:
+                _send(self.leading, [kind])
                 return
 
     def _look(self, starts: list[int]) -> None:
         for at in range(0, len(starts), _STEP):
-            _send(self.leading, [tuple(look(self.world, start)) for start in starts[at : at + _STEP]])
+            found = [look(self.world, self.strings, start) for start in starts[at : at + _STEP]]
+            _send(self.leading, [(tuple(seen), tuple(outline)) for seen, outline in found])
 
-    def _rows(self, batches: list[list[tuple[str, int]]], failed: dict[str, str]) -> None:
+    def _rows(self, batches: list[list[int]], failed: dict[str, str]) -> None:
         reasons = {int(start): reason for start, reason in failed.items()}
         for batch in batches:
-            self.frames.send([self._report(kind, start, reasons.get(start)) for kind, start in batch])
+            self.frames.send([self._report(start, reasons.get(start)) for start in batch])
 
-    def _report(self, kind: str, start: int, failed: str | None) -> dict[str, Any]:
-        if kind == "import":
+    def _report(self, start: int, failed: str | None) -> dict[str, Any]:
+        if start in self.stubs:
             return import_report(start, self.stubs[start])
         function = self.world.functions.by_start[start]
         if failed is None:
