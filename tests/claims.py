@@ -281,8 +281,51 @@ CLAIMS = (
         sentence="So a secret stands in no record, journal, log or reply.",
         tests=(
             "mounts/test_workspace.py::test_a_secret_is_in_no_file_no_reply_and_no_log",
+            "mounts/test_secrets.py::test_of_a_server_on_standard_streams",
+            "mounts/test_secrets.py::test_of_a_server_behind_a_url",
+            "mounts/test_secrets.py::test_of_an_api",
+            "mounts/test_secrets.py::test_of_a_program",
             "mounts/openapi/test_replies.py::test_credentials_go_where_their_scheme_says_and_show_nowhere",
         ),
+    ),
+    Claim(
+        id="mounts-left-out",
+        page="docs/mounts.md",
+        sentence="One malformed tool or operation is left out alone, and `mount show`, `describe` and `doctor` say "
+        "why.",
+        tests=(
+            "mounts/mcp/test_odd_server.py::test_a_tool_that_is_none_of_the_protocol_is_left_out_alone",
+            "mounts/openapi/test_replies.py::test_one_odd_operation_costs_only_itself",
+            "mounts/test_workspace.py::test_what_cannot_be_offered_is_told_by_show_describe_and_doctor",
+        ),
+    ),
+    Claim(
+        id="mounts-join",
+        page="README.md",
+        sentence="It is checked against both, and its answer cites every call.",
+        tests=("acceptance/test_mounts_joined.py::test_a_script_joins_mounts_and_answers_with_evidence",),
+    ),
+    Claim(
+        id="kit-loud",
+        page="docs/mounts.md",
+        sentence="What is not there is an error with its place and the nearest key, never a silent zero or empty text.",
+        tests=(
+            "conformance/test_kit.py::test_what_is_not_there_is_an_error_that_names_its_place",
+            "conformance/test_kit.py::test_an_error_that_nobody_catches_names_line_place_and_nearest_key",
+            "runtime/test_kit.py::test_a_script_with_it_passes_the_check_and_records_nothing",
+        ),
+    ),
+    Claim(
+        id="helpers-checked",
+        page="docs/mounts.md",
+        sentence="A helper that does not compile, or does not fit what it calls, is refused with its file and line.",
+        tests=("mounts/test_seeds.py::test_one_that_cannot_be_is_refused_with_key_and_line",),
+    ),
+    Claim(
+        id="helpers-pinned",
+        page="docs/mounts.md",
+        sentence="What was mounted is kept with its digest: a changed file counts when the mount is added again.",
+        tests=("mounts/test_seeds.py::test_it_is_pinned_until_it_is_mounted_again",),
     ),
     Claim(
         id="mounts-broken",

@@ -173,7 +173,7 @@ class Workspace:
     ) -> Mounted:
         mounted = await self._opened.describe(adapter, asked, project=project)
         if mounted.helpers:
-            from affidavit.runtime.typecheck.helpers import check_helpers
+            from affidavit.runtime.typecheck.seeds import check_helpers
 
             others = [it for it in self.mounts(session) if it.name != mounted.name]
             await check_helpers(mounted.helpers, self._catalogue([*others, mounted], [], _silent).stubs)

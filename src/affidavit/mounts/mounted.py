@@ -12,7 +12,7 @@ from affidavit.errors import UsageError
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import BlobRef, JsonValue, Limitation
 from affidavit.extensions import HelperModule, Snapshot
-from affidavit.mounts.helpers import digest_of
+from affidavit.mounts.seeds import digest_of
 from affidavit.namespaces.names import identifier
 from affidavit.store import StoredEvent
 from affidavit.store.event_kinds import sound

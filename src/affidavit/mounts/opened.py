@@ -19,10 +19,10 @@ from affidavit.evidence import values
 from affidavit.evidence.canonical import freeze, parse
 from affidavit.evidence.record import BlobRef, JsonValue
 from affidavit.extensions import Description, Mount, MountAdapter, Snapshot, Source, load_mounts
-from affidavit.mounts.helpers import HELPERS, helpers_namespace, operations_of, read_helpers
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
 from affidavit.mounts.observed import is_untyped, observed, seen_lately
 from affidavit.mounts.secrets import Secrets, shielded
+from affidavit.mounts.seeds import HELPERS, helpers_namespace, operations_of, read_helpers
 from affidavit.namespaces.operation import Namespace
 from affidavit.store import Store
 

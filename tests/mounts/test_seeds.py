@@ -9,8 +9,8 @@ from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.extensions import Description, HelperModule, Mount, Snapshot, Source
 from affidavit.interfaces.cli import run as run_cli
-from affidavit.mounts.helpers import operations_of
 from affidavit.mounts.python import PythonAdapter
+from affidavit.mounts.seeds import operations_of
 from affidavit.store.journal import JournalSettings
 from affidavit.workspace import Workspace
 
