@@ -8,10 +8,11 @@ from typing import Final, Literal
 from affidavit.evidence.record import JsonValue, Producer
 from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.mounts.sql.catalogue import Catalogue, read_catalogue
+from affidavit.mounts.sql.claims import is_ours
 from affidavit.mounts.sql.engines.engine import Engine
 from affidavit.mounts.sql.operations import Database
 from affidavit.mounts.sql.readers import Readers
-from affidavit.mounts.sql.sources import FileTarget, SqlOptions, is_ours, read_target
+from affidavit.mounts.sql.sources import FileTarget, SqlOptions, read_target
 from affidavit.namespaces.operation import Namespace
 
 __all__ = ["SqlAdapter"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -16,21 +16,9 @@ from affidavit.errors import NotFoundError, UsageError
 from affidavit.extensions import Source
 from affidavit.mounts.options import Options, read_options
 from affidavit.mounts.secrets import refuse_credentials, refuse_userinfo
+from affidavit.mounts.sql.claims import DUCKDB, DUCKDB_AT, SCHEMES, SQLITE, TABLE_FILES
 
-__all__ = ["FileTarget", "ServerTarget", "SqlOptions", "is_ours", "read_target"]
-
-_SCHEMES: Final = ("sqlite:", "duckdb:", "postgresql:", "postgres:")
-_TABLE_FILES: Final[dict[str, Literal["parquet", "csv", "json"]]] = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
-_SQLITE: Final = b"SQLite format 3\0"
-_DUCKDB: Final = b"DUCK"
-_DUCKDB_AT: Final = 8
+__all__ = ["FileTarget", "ServerTarget", "SqlOptions", "read_target"]
 
 
 class SqlOptions(Options):
@@ -63,18 +51,6 @@ class ServerTarget:
     uri: str
 
 
-def is_ours(uri: str, head: bytes) -> bool:
-    """Whether a URI is of this adapter; `head` is the beginning of the file whose path it is."""
-    if not head:
-        return uri.startswith(_SCHEMES)
-    if head.startswith(_SQLITE) or head[_DUCKDB_AT:].startswith(_DUCKDB):
-        return True
-    ending = Path(uri).suffix.lower()
-    if ending == ".json":  # other files end so too: an array of rows is a table
-        return head.lstrip().startswith(b"[")
-    return ending in _TABLE_FILES
-
-
 def read_target(source: Source) -> tuple[FileTarget | ServerTarget, SqlOptions]:
     """What a source names, and its options.
 
@@ -94,7 +70,7 @@ def read_target(source: Source) -> tuple[FileTarget | ServerTarget, SqlOptions]:
                 "mount-invalid", "the URI holds a password, and URIs are kept in the log", hint=hint
             )
         return ServerTarget(uri=source.uri), options
-    if f"{scheme}:" in _SCHEMES:
+    if f"{scheme}:" in SCHEMES:
         name = rest.removeprefix("///") if rest.startswith("///") else rest
         if not name or (rest.startswith("//") and not rest.startswith("///")):
             hint = f"for example {scheme}:///x.db"
@@ -113,11 +89,11 @@ def _file(path: Path, scheme: str) -> FileTarget:
         raise NotFoundError("artifact-not-found", f"there is no file {path.name}") from error
     except OSError as error:
         raise UsageError("mount-invalid", f"{path.name} cannot be read: {error.strerror}") from error
-    if head.startswith(_SQLITE) or (not head and scheme == "sqlite"):
+    if head.startswith(SQLITE) or (not head and scheme == "sqlite"):
         return FileTarget(engine="sqlite", format="sqlite", path=path)
-    if head[_DUCKDB_AT:].startswith(_DUCKDB):
+    if head[DUCKDB_AT:].startswith(DUCKDB):
         return FileTarget(engine="duckdb", format="duckdb", path=path)
-    kind = _TABLE_FILES.get(path.suffix.lower())
+    kind = TABLE_FILES.get(path.suffix.lower())
     if scheme == "sqlite" or kind is None:
         hint = "there are SQLite and DuckDB databases, .parquet, .csv, .tsv, .json, .jsonl"
         raise UsageError("mount-invalid", f"{path.name} is no database or table that can be read", hint=hint)
