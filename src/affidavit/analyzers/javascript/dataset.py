@@ -98,7 +98,7 @@ class Dataset:
         self._resolver = resolver
         self._facts = facts
         self._spool = spool
-        # There may be hundreds of thousands of files, and millions of references to them, so these wait in the spool. By
+        # Files may be hundreds of thousands, and references to them millions, which therefore wait in the spool. By
         # the number of a file: what it is, how far it was read, the places after its exports and its last reference.
         self._numbers: dict[str, int] = {}
         self._kinds: list[FileKind] = []
