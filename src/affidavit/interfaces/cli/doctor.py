@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from affidavit.interfaces.cli.output import Common, emit
+from affidavit.interfaces.cli.output import Common, emit, harmless
 from affidavit.runtime.engines.finding import Finding
 from affidavit.store import Store
 from affidavit.store.integrity import check_store
@@ -75,7 +75,7 @@ def _check_store(common: Common, repair: bool) -> int:
         for damage in health.damage:
             mark = "fixed" if damage.repaired else "FAIL "
             sys.stdout.write(
-                f"{mark}  {damage.kind} {damage.name}: {damage.message}\n       {damage.remedy}\n"
+                harmless(f"{mark}  {damage.kind} {damage.name}: {damage.message}\n       {damage.remedy}\n")
             )
         sys.stdout.write(
             f"{health.records} records, {health.blobs} blobs and {health.events} events were read"

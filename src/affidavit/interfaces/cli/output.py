@@ -116,7 +116,7 @@ def emit(document: JsonValue) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: stderr, never part of the data."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(harmless(text) + "\n")
 
 
 def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from affidavit.errors import NotFoundError
 from affidavit.evidence import values
 from affidavit.interfaces.cli.arguments import read_source
-from affidavit.interfaces.cli.output import Common, emit, lines, say
+from affidavit.interfaces.cli.output import Common, emit, harmless, lines, say
 from affidavit.interfaces.cli.show import value_text
 from affidavit.runtime.memory.results import ResultRow
 from affidavit.runtime.run import RunView, runs_of
@@ -174,7 +174,7 @@ def preamble_show(*, session: str, common: Common = Common()) -> int:  # noqa: B
         emit({"session_id": session, "preamble": found})
     else:
         text = "\n".join(f"# {entry['key']}\n{entry['code'].rstrip()}\n" for entry in found)
-        sys.stdout.write(text or "no preamble\n")
+        sys.stdout.write(harmless(text) or "no preamble\n")
     return 0
 
 

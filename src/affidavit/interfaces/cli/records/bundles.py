@@ -17,7 +17,7 @@ from affidavit.evidence.files import open_input, read_input, write_output
 from affidavit.evidence.record import JsonValue
 from affidavit.evidence.verification import signing
 from affidavit.evidence.verification.answer import envelope_of
-from affidavit.interfaces.cli.output import Common, emit, lines, say
+from affidavit.interfaces.cli.output import Common, emit, harmless, lines, say
 from affidavit.store import Store
 from affidavit.store.exporting import Selection, export_bundle, import_bundle, importable
 
@@ -139,7 +139,9 @@ def show(file: Path, *, max_mb: MaxMb = 1024, common: Common = Common()) -> int:
         rows = [{title: name, "records": count} for name, count in document[title].items()]
         sys.stdout.write(f"\n{lines(rows, [title, 'records'])}\n" if rows else "")
     for answer in document["answers"]:
-        sys.stdout.write(f"\nanswer {answer['evidence_id']}: {answer['status']}\n  {answer['derivation']}\n")
+        sys.stdout.write(
+            f"\nanswer {answer['evidence_id']}: {answer['status']}\n  {harmless(answer['derivation'])}\n"
+        )
     sys.stdout.write(f"\ndigest {document['whole']}\n")
     return 0
 

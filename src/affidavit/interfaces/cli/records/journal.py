@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from affidavit.errors import UsageError
 from affidavit.evidence import values
 from affidavit.evidence.canonical import canonical
-from affidavit.interfaces.cli.output import Common, emit, lines, say
+from affidavit.interfaces.cli.output import Common, emit, harmless, lines, say
 from affidavit.store import Store
 from affidavit.store.events import Event
 from affidavit.store.journal import JournalSettings, Problem, Report
@@ -91,11 +91,11 @@ def restore(
         emit(done.as_json())
         return 0
     sys.stdout.write(
-        f"session {done.report.session}: {done.events} events and {done.records} records restored,"
+        f"session {harmless(done.report.session, keep='')}: {done.events} events and {done.records} records restored,"
         f" {done.report.events - done.events} events and {done.report.records - done.records} records were there\n"
     )
     for conflict in done.conflicts:
-        say(f"not in force: {conflict}")
+        say(harmless(f"not in force: {conflict}", keep=""))
     _print_problems(done.report.problems)
     return 0
 
@@ -142,11 +142,12 @@ def _verdict(file: Path, found: Report) -> str:
     words = {"holds": "holds", "torn": "holds up to its torn end", "damaged": "does not hold"}
     size = f"{found.events} events, {found.records} records, {found.blobs} blobs in {found.lines} lines"
     end = "; closed" if found.closed else ""
-    text = f"{file}: {words[found.status]}\n  session {found.session or 'unknown'}: {size}{end}\n"
-    return text + "".join(f"  {note}\n" for note in found.notes())
+    session = harmless(found.session or "unknown", keep="")
+    text = f"{file}: {words[found.status]}\n  session {session}: {size}{end}\n"
+    return text + "".join(f"  {harmless(note, keep='')}\n" for note in found.notes())
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
     for problem in problems:
         place = f"{problem.file}, line {problem.line}, byte {problem.place}"
-        say(f"{problem.kind} at {place}: {problem.message}")
+        say(harmless(f"{problem.kind} at {place}: {problem.message}", keep=""))
