@@ -22,6 +22,7 @@ from affidavit.analyzers.native.flow.expressions import (
     is_small,
     leaf,
     load,
+    parts,
     piece,
     size_of,
     split,
@@ -42,9 +43,11 @@ from affidavit.analyzers.native.loading.image import Image
 
 __all__ = ["Values"]
 
-_DEEPEST: Final = 30
+_DEEPEST: Final = 60
 _MAX_SITES: Final = 12
 _LARGEST: Final = 48
+_LARGEST_WHOLE: Final = 4 * _LARGEST
+"""For a condition, which names what is compared once for each flag, and for what is read from a table."""
 _LARGEST_ADDRESS: Final = 12
 _LARGEST_SHIFT: Final = 1024
 _MAX_STEPS: Final = 20_000
@@ -221,7 +224,7 @@ class Values:
             cuts = self._cuts
             found = self._computed(op, block, at, depth)
             self._active.discard(site)
-            if found is None or not is_small(found, _LARGEST):
+            if found is None or not _is_kept(op, found):
                 found = leaf(("defined", site), op.out.size)
             if cuts == self._cuts or not depth:
                 self._defined[key] = found
@@ -467,3 +470,12 @@ class Values:
             block = before[0]
             at = len(self.ops(block))
         return None, (block, -1)
+
+
+def _is_kept(op: Op, found: Expression) -> bool:
+    """Whether the expression of a definition is small enough to be looked into."""
+    if is_small(found, _LARGEST):
+        return True
+    if not is_small(found, _LARGEST_WHOLE):
+        return False
+    return op.code.startswith("BOOL_") or any(part[0] == "load" and part[3] is None for part in parts(found))
