@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from affidavit.errors import UsageError
 from affidavit.evidence.canonical import canonical
 from affidavit.evidence.record import BlobRef, JsonValue, Limitation
-from affidavit.extensions import HelperModule, Snapshot
+from affidavit.extensions import HelperModule, Snapshot, analyzer_scheme
 from affidavit.mounts.seeds import digest_of
 from affidavit.namespaces.names import identifier
 from affidavit.store import StoredEvent
@@ -130,7 +130,9 @@ class Asked:
     @property
     def path(self) -> Path:
         """Where a file or folder is: absolute and without `..`, with links kept that no `..` needs followed."""
-        path = (self.folder / Path(self.uri).expanduser()).absolute()
+        scheme = analyzer_scheme(self.uri)
+        named = self.uri if scheme is None else self.uri.removeprefix(f"{scheme}:")
+        path = (self.folder / Path(named).expanduser()).absolute()
         return path.parent.resolve() / path.name if ".." in path.parent.parts else path
 
     def is_of(self, mounted: Mounted) -> bool:

@@ -19,11 +19,20 @@ from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.canonical import freeze, parse
 from affidavit.evidence.record import BlobRef, JsonValue
-from affidavit.extensions import MOUNTS, Description, Mount, MountAdapter, Snapshot, Source, load_mounts
-from affidavit.mounts.helpers import HELPERS, helpers_namespace, operations_of, read_helpers
+from affidavit.extensions import (
+    MOUNTS,
+    Description,
+    Mount,
+    MountAdapter,
+    Snapshot,
+    Source,
+    analyzer_scheme,
+    load_mounts,
+)
 from affidavit.mounts.mounted import Asked, Mounted, names_scheme
 from affidavit.mounts.observed import is_untyped, observed, seen_lately
 from affidavit.mounts.secrets import Secrets, shielded
+from affidavit.mounts.seeds import HELPERS, helpers_namespace, operations_of, read_helpers
 from affidavit.mounts.sql.claims import is_ours
 from affidavit.namespaces.operation import Namespace
 from affidavit.store import Store
@@ -63,11 +72,13 @@ class OpenMounts:
         self._notices: dict[str, None] = {}
 
     def adapter_for(self, uri: str, folder: Path) -> MountAdapter | None:
-        """The adapter that a URI belongs to, or None when it is a file or folder for an analyzer.
+        """The adapter that a URI belongs to, or None when it is a file or folder for an analyzer, or names one.
 
         Raises:
             UsageError: `mount-invalid` for a URI that several adapters claim, or a scheme that none does.
         """
+        if analyzer_scheme(uri) is not None:
+            return None
         head = _head(folder, uri)
         if self._adapters is None and _is_plain(uri, head):
             return None

@@ -36,6 +36,8 @@ class GraphSpec:
         ordinal: field of an edge that orders the edges out of one block, or None: they stand in the order of the facts.
         exit: field of a block with its kind of exit or None. None here: a block without edges is a `return`.
         bounds: how large one graph may be.
+        owners: the collection whose items are the owners, or None; needed for `problem` alone.
+        problem: field of an owner that says why its graph was refused, or None where none is.
     """
 
     contract: str
@@ -48,6 +50,8 @@ class GraphSpec:
     ordinal: str | None = "ordinal"
     exit: str | None = "exit"
     bounds: Bounds = field(default_factory=Bounds)
+    owners: CollectionSpec | None = None
+    problem: str | None = None
 
     def __post_init__(self) -> None:
         for spec, names in (
@@ -157,6 +161,7 @@ def graph_of_facts(spec: GraphSpec, facts: FactFile, owner: str | None) -> Graph
     blocks = facts.ordinals(spec.blocks.name, selector)
     edges = facts.ordinals(spec.edges.name, selector)
     if not blocks and spec.owner is not None:
+        _check_refused(spec, facts, owner)
         raise NotFoundError(
             "item-not-found",
             f"{spec.blocks.contract} has no block whose {spec.owner} is {ascii(owner)[:200]}",
@@ -168,6 +173,22 @@ def graph_of_facts(spec: GraphSpec, facts: FactFile, owner: str | None) -> Graph
             raise too_large(what, len(found), most, owner)
     return graph_of_rows(
         spec, owner, _rows(facts, spec.blocks.name, blocks), _rows(facts, spec.edges.name, edges)
+    )
+
+
+def _check_refused(spec: GraphSpec, facts: FactFile, owner: str | None) -> None:
+    """Tell an owner whose graph was refused from one that is not there."""
+    if spec.owners is None or spec.problem is None or owner is None:
+        return
+    found = facts.items(spec.owners.name, [owner])
+    if owner not in found:
+        return
+    problem = facts.decode([found[owner]])[0][spec.problem]
+    raise VerificationError(
+        "graph-invalid",
+        f"{spec.owner} {ascii(owner)[:200]} has no graph: {problem or 'nothing is known of its blocks'}",
+        hint=f"{spec.owners.name}.get shows what is kept of it; correct the export and mount it again",
+        details={"owner": owner},
     )
 
 

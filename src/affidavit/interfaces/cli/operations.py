@@ -21,7 +21,7 @@ from affidavit.policy import parse_grant
 from affidavit.runtime.program import CallFailed, CallResult
 from affidavit.workspace import Workspace
 
-__all__ = ["call", "describe"]
+__all__ = ["call", "call_error", "describe"]
 
 _KINDS: dict[str, type[AffidavitError]] = {
     "operation-unknown": NotFoundError,
@@ -81,7 +81,7 @@ def call(
 
     result = asyncio.run(body())
     if isinstance(result, CallFailed):
-        raise _error(result)
+        raise call_error(result)
     value = orjson.loads(result.json)
     if common.json:
         emit(values.plain(value))
@@ -90,7 +90,8 @@ def call(
     return 0
 
 
-def _error(result: CallFailed) -> AffidavitError:
+def call_error(result: CallFailed) -> AffidavitError:
+    """The error of a failed call, of the class that its exit code needs."""
     kind = _KINDS.get(result.code, FailedError)
     code = result.code if result.code in CODES else "tool-failed"
     return kind(code, result.message, hint=result.hint, details=result.details, retryable=result.retryable)
