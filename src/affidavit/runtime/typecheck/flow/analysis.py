@@ -64,6 +64,8 @@ _EVALUATED: Final = (
 """What has an effect; the value of any other expression is asked by what uses it."""
 
 _WIDEST: Final = 12
+_NAMED_TUPLE: Final = frozenset({Library("typing.NamedTuple")})
+_OF_TUPLES: Final = frozenset(dir(tuple)) | {"_replace", "_make", "_asdict", "_fields", "_field_defaults"}
 _OPAQUE_BASES: Final = frozenset({"object", "Generic", "Protocol", "ABC"})
 Made = TypeVar("Made")
 
@@ -271,10 +273,11 @@ class Analysis:
         made = self.made(node, lambda: Class(node=node))
         if made not in self.classes:
             self.classes.append(made)
-            if (
-                all(named(base) in _OPAQUE_BASES or self._own(base) for base in node.bases)
-                and not node.keywords
-            ):
+            made.is_tuple = [self.of(base) for base in node.bases] == [_NAMED_TUPLE]
+            known = made.is_tuple or all(
+                named(base) in _OPAQUE_BASES or self._own(base) for base in node.bases
+            )
+            if known and not node.keywords:
                 made.instance = Instance(of=made)
         return made
 
@@ -285,7 +288,8 @@ class Analysis:
         return UNKNOWNS
 
     def _own(self, base: ast.expr) -> bool:
-        return any(isinstance(one, Class) and one.instance is not None for one in self.of(base))
+        bases = [one for one in self.of(base) if isinstance(one, Class)]
+        return any(one.instance is not None and not one.is_tuple for one in bases)
 
     def _family(self, one: Class) -> list[Class]:
         """A class with everything that it inherits from and that inherits from it."""
@@ -312,6 +316,9 @@ class Analysis:
         dynamic = any(
             "__getattr__" in owner.attributes or "__getattribute__" in owner.attributes for owner in owners
         )
+        if one.is_tuple and name in _OF_TUPLES:
+            self.escape(frozenset({one if instance is None else instance}))
+            found.add(UNKNOWN)
         if dynamic or one in self._escaped or instance in self._escaped:
             found.add(UNKNOWN)
         return frozenset(found)

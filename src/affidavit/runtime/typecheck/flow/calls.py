@@ -168,7 +168,7 @@ def _construct(analysis: Analysis, one: Class, given: Arguments) -> Values:
             analysis.escape(values)
         return UNKNOWNS
     made: Values = frozenset({instance})
-    if any(
+    if one.is_tuple or any(
         named(decorator) == "dataclass" or _is_dataclass(decorator) for decorator in one.node.decorator_list
     ):
         _fields(analysis, one, given)
@@ -195,7 +195,11 @@ def _fields(analysis: Analysis, one: Class, given: Arguments) -> None:
     words = {found.id for node in fields for found in ast.walk(node) if isinstance(found, ast.Name)}
     special = any(keyword.arg in {"init", "kw_only"} for node in ast.walk(one.node) if isinstance(node, ast.Call)
                   for keyword in node.keywords)  # fmt: skip
-    inherits = bool(one.node.bases) or special or bool(words & {"ClassVar", "InitVar", "KW_ONLY"})
+    inherits = (
+        (bool(one.node.bases) and not one.is_tuple)
+        or special
+        or bool(words & {"ClassVar", "InitVar", "KW_ONLY"})
+    )
     for position, node in enumerate(fields):
         assert isinstance(node.target, ast.Name)
         values = given.named.get(node.target.id) or (

@@ -111,11 +111,15 @@ class Function:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Class:
-    """A class of the script; `attributes` holds those of the class and of all its instances."""
+    """A class of the script; `attributes` holds those of the class and of all its instances.
+
+    `is_tuple`: it is declared as a `typing.NamedTuple`.
+    """
 
     node: ast.ClassDef
     attributes: dict[str, Cell] = field(default_factory=dict[str, Cell])
     instance: Instance | None = None
+    is_tuple: bool = False
 
     def attribute(self, name: str) -> Cell:
         """The place of an attribute."""

@@ -30,6 +30,7 @@ _ITERATING = frozenset({
     "reversed",
 })
 # fmt: on
+_PROBING = ("setattr", "hasattr", "delattr", "dir", "vars")
 _REFUSED = ("TypeError", "Error")
 _EXACT: Mapping[str, tuple[type, ...]] = {
     "None": (type(None),),
@@ -56,6 +57,8 @@ def _node(case: Case, node: ast.AST) -> Iterator[Diagnostic]:
             yield from bounds.exceeded(case, node)
             yield from _selectors(case, node)
             yield from _lone_citation(case, node)
+            yield from _spread(case, node)
+            yield from _asked_by_text(case, node)
             yield from _streams_in_call(case, node)
         case ast.For(iter=iterated) | ast.comprehension(iter=iterated, is_async=0):
             yield from _stream(case, iterated)
@@ -85,6 +88,46 @@ def _unknown(case: Case, node: ast.Attribute) -> Iterator[Diagnostic]:
         blocking=not guarded(case.script, node, "AttributeError"),
         suggestion=suggest.close(node.attr, known),
     )
+
+
+def _asked_by_text(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """`getattr(df.db.app, "fils")`, without a value for what is not there."""
+    match node:
+        case ast.Call(
+            func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name)) as text], keywords=[]
+        ):
+            value = case.resolver.resolve(owner)
+        case _:
+            return
+    kind = case.resolver.class_of(value) if isinstance(value, Value) else ""
+    known = case.catalogue.attributes(kind) if kind else []
+    if not kind or case.catalogue.is_dict(kind) or not case.catalogue.is_whole(kind) or name in known:
+        return
+    if name.startswith("_") or name in case.stores.attributes:
+        return
+    if any(case.script.mentions(word) for word in _PROBING) or case.script.binds("getattr"):
+        return
+    message = f"`{case.source_of(owner, 100) or kind}` has no `{name}`; it has: {suggest.listing(known) or 'nothing'}"
+    rule = "unknown-operation" if kind in case.catalogue.namespaces else "missing-attribute"
+    yield case.found(text, rule, message, suggest.close(name, known), raises=("AttributeError",))
+
+
+def _spread(case: Case, node: ast.Call) -> Iterator[Diagnostic]:
+    """The names in `**{"limit": 3}`, or in a dictionary that is written out once and handed over so."""
+    target = case.resolver.resolve(node.func)
+    spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
+    if not spread or not isinstance(target, Callable) or len(target.definitions) != 1:
+        return
+    arguments = target.definitions[0].args
+    if arguments.kwarg is not None:
+        return
+    known = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs)]
+    for one in spread:
+        for place, name, _ in _display(case, one) or ():
+            if isinstance(name, str) and name not in known:
+                message = f"there is no argument {name!r}; there are: {suggest.listing(known) or 'none'}"
+                near = suggest.close(name, known)
+                yield case.found(place, "unknown-argument", message, near, raises=_REFUSED)
 
 
 def _stream(case: Case, iterated: ast.expr) -> Iterator[Diagnostic]:

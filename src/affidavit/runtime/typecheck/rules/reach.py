@@ -31,6 +31,7 @@ _HARMLESS: Final = frozenset({
     "staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property", "wraps", "dataclass",
     "override", "total_ordering", "abstractmethod", "overload",
 })
+_MANAGERS: Final = (["contextmanager"], ["asynccontextmanager"])
 _ELSEWHERE: Final = frozenset({
     "return_exceptions", "ExitStack", "AsyncExitStack", "contextmanager", "asynccontextmanager", "exception",
     "__exit__", "__aexit__", "add_done_callback", "set_exception_handler", "suppress",
@@ -60,6 +61,7 @@ class _Guard:
         self._script = script
         self._fitting = frozenset(name for one in exceptions for name in _lineage(one))
         self._somewhere: bool | None = None
+        self._managers: set[str] = set()
 
     def covers(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
         """Whether an error at the node does no harm; `seen` are the functions that led here."""
@@ -139,7 +141,39 @@ class _Guard:
         name = named(manager.func)
         if name == "suppress":
             return any(self._fits(one.value if isinstance(one, ast.Starred) else one) for one in manager.args)
-        return name in {"ExitStack", "AsyncExitStack"} or self._script.binds(name)
+        if name in {"ExitStack", "AsyncExitStack"}:
+            return True
+        return self._script.binds(name) and self._may_take(name)
+
+    def _may_take(self, name: str) -> bool:
+        """Whether a manager of the script may take an error: one that is a generator only does around its `yield`."""
+        bindings = self._script.bindings_everywhere(name)
+        function = bindings[0].node if len(bindings) == 1 else None
+        if name in self._managers or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            return True
+        if [self._decorator(one) for one in function.decorator_list] not in _MANAGERS:
+            return True
+        self._managers.add(name)
+        yields = [node for node in ast.walk(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
+        taken = any(isinstance(one, ast.YieldFrom) or self._is_taken(one, function) for one in yields)
+        self._managers.discard(name)
+        return taken
+
+    def _decorator(self, decorator: ast.expr) -> str:
+        """The word of a decorator that comes from a library."""
+        word = named(decorator)
+        bindings = self._script.bindings_everywhere(word)
+        return word if all(isinstance(one.node, ast.alias) for one in bindings) else ""
+
+    def _is_taken(self, node: ast.AST, function: ast.AST) -> bool:
+        inner = node
+        for around in self._script.ancestors(node):
+            if around is function:
+                return False
+            if self._is_caught(around, inner):
+                return True
+            inner = around
+        return True
 
     def _is_used_at_once(self, lazy: ast.Lambda | ast.GeneratorExp) -> bool:
         """Whether it is evaluated where it stands: `sorted(rows, key=lambda row: ...)`, `sum(... for ...)`."""
