@@ -16,15 +16,32 @@ from affidavit.extensions import Analysis
 from affidavit.facts.factfile import FactFileWriter
 from tests import real_inputs
 
-__all__ = ["Function", "Program", "Row", "analyse", "compiled", "sqlite_library", "stripped", "tool"]
+__all__ = [
+    "Function",
+    "Program",
+    "Row",
+    "analyse",
+    "command",
+    "compiled",
+    "is_aarch64",
+    "sqlite_library",
+    "stripped",
+    "tool",
+]
 
 Row = Mapping[str, Any]
 
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "aarch64-gcc": ("aarch64-linux-gnu-gcc",),
+    "aarch64-g++": ("aarch64-linux-gnu-g++",),
+    "aarch64-clang": ("clang", "--target=aarch64-linux-gnu"),
+    "aarch64-clang++": ("clang++", "--target=aarch64-linux-gnu"),
+}
+"""Compilers that are not called by their own names; clang uses the headers and libraries of the GNU cross compiler."""
 SQLITE_FLAGS = (
     "-O2",
     "-fPIC",
-    "-shared",
-    "-Wl,-q",
+    "-w",
     "-DSQLITE_THREADSAFE=1",
     "-DSQLITE_ENABLE_FTS5",
     "-DSQLITE_ENABLE_RTREE",
@@ -39,13 +56,24 @@ def tool(name: str) -> str:
     return found
 
 
+def command(compiler: str) -> list[str]:
+    """How a compiler is called."""
+    if compiler.startswith("aarch64"):
+        tool("aarch64-linux-gnu-gcc")
+    name, *options = COMMANDS.get(compiler, (compiler,))
+    return [tool(name), *options]
+
+
 def compiled(folder: Path, name: str, source: str, compiler: str, flags: Sequence[str]) -> Path:
     """Compile and link a source text; its suffix says the language."""
     file = folder / name
     file.write_text(source)
     target = folder / f"{file.stem}-{compiler}{''.join(flags).replace('/', '_')}"
     done = subprocess.run(
-        [tool(compiler), *flags, "-o", str(target), str(file)], capture_output=True, text=True, timeout=100
+        [*command(compiler), *flags, "-o", str(target), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return target
@@ -54,20 +82,44 @@ def compiled(folder: Path, name: str, source: str, compiler: str, flags: Sequenc
 def stripped(path: Path) -> Path:
     """A copy without symbols and debugging information."""
     target = path.with_name(path.name + ".stripped")
-    subprocess.run([tool("strip"), "-o", str(target), str(path)], check=True, timeout=100)
+    strip = "aarch64-linux-gnu-strip" if is_aarch64(path) else "strip"
+    subprocess.run([tool(strip), "-o", str(target), str(path)], check=True, timeout=100)
     return target
 
 
+def is_aarch64(path: Path) -> bool:
+    """Whether an ELF file is for that machine."""
+    with path.open("rb") as file:
+        return file.read(20)[18] == 183
+
+
 def sqlite_library(compiler: str) -> Path:
-    """The SQLite library with its relocations kept, built once for each version of the compiler."""
+    """The SQLite library with its relocations and the labels of its assembly kept, which stands beside it.
+
+    Built once for each version of the compiler.
+    """
     source = real_inputs.unpacked("better-sqlite3") / "deps/sqlite3/sqlite3.c"
-    version = subprocess.run([tool(compiler), "--version"], capture_output=True, check=True).stdout
+    called = command(compiler)
+    version = subprocess.run([*called, "--version"], capture_output=True, check=True).stdout
     mark = hashlib.sha256(version + repr(SQLITE_FLAGS).encode()).hexdigest()[:16]
+    marks = ["-fno-addrsig"] if "clang" in compiler else []  # which the GNU assembler does not know
+    linker = tool("aarch64-linux-gnu-gcc" if compiler.startswith("aarch64") else "gcc")
 
     def fill(folder: Path) -> None:
-        target = folder / "libsqlite3.so"
-        command = [tool(compiler), *SQLITE_FLAGS, "-o", str(target), str(source)]
-        subprocess.run(command, check=True, capture_output=True, timeout=500)
+        assembly, target = folder / "sqlite3.s", folder / "libsqlite3.so"
+        compiling = [*called, *SQLITE_FLAGS, *marks, "-S", "-o", str(assembly), str(source)]
+        linking = [
+            linker,
+            "-shared",
+            "-Wl,-q",
+            "-Wa,-L",
+            "-Wl,--discard-none",
+            "-o",
+            str(target),
+            str(assembly),
+        ]
+        for step in (compiling, linking):
+            subprocess.run(step, check=True, capture_output=True, timeout=500)
 
     name = f"sqlite-{compiler}-{real_inputs.PACKAGES['better-sqlite3'].sha256[:16]}-{mark}"
     return real_inputs.kept(name, fill) / "libsqlite3.so"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EXCEPTIONS", "MARKED"]
+__all__ = ["AARCH64", "EXCEPTIONS", "MARKED"]
 
 MARKED = r"""
 #include <setjmp.h>
@@ -88,29 +88,50 @@ APART int diamond(int x) { if (x > 3) { m1(); seen = 1; } else { m2(); seen = 2;
 APART int recursive(int x) { if (x < 2) return 1; return recursive(x - 1) + recursive(x - 2); }
 static jmp_buf back;
 APART int jumping(int x) { if (setjmp(back) == 0) { m0(); longjmp(back, x); } m1(); return seen; }
+#ifdef __aarch64__
+#define DOWN "1: subs %w0, %w0, #1\n\tb.ne 1b"
+#define OVER "b 1f\n\t.word 0xffffffff\n1:"
+#define FAULT "udf #0"
+#define PARTED \
+    ".text\n.globl parted\n.type parted, %function\n" \
+    "parted:\n.cfi_startproc\n" \
+    "stp x29, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset 29, -16\n.cfi_offset 30, -8\n" \
+    "cbz w0, parted.cold\nbl m1\n" \
+    ".Lback:\nbl m2\nldp x29, x30, [sp], 16\n.cfi_restore 30\n.cfi_restore 29\n.cfi_def_cfa_offset 0\nret\n" \
+    ".cfi_endproc\n.size parted, .-parted\n" \
+    ".section .text.unlikely, \"ax\", %progbits\n.type parted.cold, %function\n" \
+    "parted.cold:\n.cfi_startproc\n.cfi_def_cfa_offset 16\n.cfi_offset 29, -16\n.cfi_offset 30, -8\n" \
+    "bl m0\nb .Lback\n" \
+    ".cfi_endproc\n.size parted.cold, .-parted.cold\n.text\n"
+#else
+#define DOWN "1: dec %0\n\tjnz 1b"
+#define OVER "jmp 1f\n\t.byte 0xe8, 0x48\n1:"
+#define FAULT "ud2"
+#define PARTED \
+    ".text\n.globl parted\n.type parted, @function\n" \
+    "parted:\n.cfi_startproc\n" \
+    "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3, -16\n" \
+    "test %edi, %edi\nje parted.cold\ncall m1\n" \
+    ".Lback:\ncall m2\npop %rbx\n.cfi_def_cfa_offset 8\nret\n" \
+    ".cfi_endproc\n.size parted, .-parted\n" \
+    ".section .text.unlikely, \"ax\", @progbits\n.type parted.cold, @function\n" \
+    "parted.cold:\n.cfi_startproc\n.cfi_def_cfa_offset 16\n.cfi_offset 3, -16\n" \
+    "call m0\njmp .Lback\n" \
+    ".cfi_endproc\n.size parted.cold, .-parted.cold\n.text\n"
+#endif
 APART int counted(int n) {
-    __asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(n) : : "cc");
+    __asm__ volatile(DOWN : "+r"(n) : : "cc");
     m0();
     return n;
 }
 APART void skipping(int x) {
-    __asm__ volatile("jmp 1f\n\t.byte 0xe8, 0x48\n1:" ::: "memory");
+    __asm__ volatile(OVER ::: "memory");
     if (x) m0();
     m1();
 }
-APART void faulting(int x) { m0(); if (x) __asm__ volatile("ud2"); m1(); }
+APART void faulting(int x) { m0(); if (x) __asm__ volatile(FAULT); m1(); }
 void parted(int);
-__asm__(
-    ".text\n.globl parted\n.type parted, @function\n"
-    "parted:\n.cfi_startproc\n"
-    "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3, -16\n"
-    "test %edi, %edi\nje parted.cold\ncall m1\n"
-    ".Lback:\ncall m2\npop %rbx\n.cfi_def_cfa_offset 8\nret\n"
-    ".cfi_endproc\n.size parted, .-parted\n"
-    ".section .text.unlikely, \"ax\", @progbits\n.type parted.cold, @function\n"
-    "parted.cold:\n.cfi_startproc\n.cfi_def_cfa_offset 16\n.cfi_offset 3, -16\n"
-    "call m0\njmp .Lback\n"
-    ".cfi_endproc\n.size parted.cold, .-parted.cold\n.text\n");
+__asm__(PARTED);
 static int twice(int x) { return 2 * x; }
 int main(int c, char **v) {
     dense(c); shifted(c); narrow(c); masked(c); sparse(c); looped((unsigned char *)v[0], c);
@@ -137,4 +158,30 @@ struct Guard { ~Guard() { m3(); } };
 __attribute__((noinline)) void cleaning(int x) { Guard guard; thrower(x); m1(); }
 }
 int main(int c, char **) { cleaning(c); return catching(c); }
+"""
+
+AARCH64 = r"""
+#define APART __attribute__((noinline, noclone))
+int counter = 5;
+APART void counting(int x) { counter += x; }
+APART const char *greeting(int x) { counter = x; return x > 3 ? "a greeting that is kept" : 0; }
+APART void looping(int n) { for (int i = 0; i < n; i++) { counter = i; counting(i); } }
+APART int bit(int x) { if (x & 8) { counter = 1; counting(2); } return counter; }
+APART int atomic(int x) { return __atomic_fetch_add(&counter, x, __ATOMIC_ACQ_REL); }
+APART void breaking(int x) { counter = x; __builtin_trap(); }
+APART int stopping(int x) { __asm__ volatile("brk #0xf000"); return counter + x; }
+long pooled(void);
+long misled(long);
+__asm__(
+    ".text\n.globl pooled\n.type pooled, %function\npooled:\n.cfi_startproc\n"
+    "ldr x0, =counter\nldr w0, [x0]\nret\n.ltorg\n"
+    ".cfi_endproc\n.size pooled, .-pooled\n"
+    ".globl misled\n.type misled, %function\nmisled:\n.cfi_startproc\n"
+    "cbz x0, 1f\nret\n1:\n.word 0xd65f03c0\n"
+    ".cfi_endproc\n.size misled, .-misled\n");
+int main(int c, char **v) {
+    counting(c); looping(c); bit(c); atomic(c); stopping(c); misled(c);
+    if (c > 50) breaking(c);
+    return pooled() + (greeting(c) != 0);
+}
 """

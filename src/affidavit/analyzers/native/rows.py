@@ -195,10 +195,15 @@ class StringsRow(TypedDict):
 
 
 class FunctionsItem(FunctionsRow):
-    """Everything about one function: its native record."""
+    """Everything about one function: its native record.
+
+    `unreached`: what stands in its ranges, is no padding, and no flow leads to: data, such as literals and tables, or
+    code that only what is unknown could lead to.
+    """
 
     aliases: list[str]
     ranges: list[RangeDict]
+    unreached: list[RangeDict]
     blocks: list[BlocksItem]
     edges: list[EdgesRow]
     calls: list[CallsRow]

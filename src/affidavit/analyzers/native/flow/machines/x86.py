@@ -36,6 +36,10 @@ _CONVENTION: Final = Convention(
     step=1,
     aligned=16,
 )
+# preserved: rbx, rsp, rbp, rsi, rdi, r12 to r15 (Microsoft's x64 calling convention)
+_WINDOWS: Final = _CONVENTION._replace(
+    preserved=frozenset({0x18, 0x20, 0x28, 0x30, 0x38, 0xA0, 0xA8, 0xB0, 0xB8})
+)
 _NEXT: Final = FlowControl.NEXT
 _KINDS: Final[Mapping[int, Kind]] = {
     FlowControl.CONDITIONAL_BRANCH: "branch",
@@ -72,9 +76,8 @@ class X86Decoder:
         image: whose code.
     """
 
-    convention = _CONVENTION
-
     def __init__(self, image: Image) -> None:
+        self.convention = _WINDOWS if image.abi == "windows" else _CONVENTION
         self._image = image
         self._decoders: dict[int, Decoder] = {}
         self._area: Area | None = None
