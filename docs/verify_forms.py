@@ -130,7 +130,9 @@ def spelt(tag, text):
             "no integer, or one of too many digits",
         )
         size = Decimal(text).copy_abs()  # as exact as an int, and without its bound on digits
-        need(SAFE < size < Decimal(2**2**18), "an integer that needs no tag, or of too many bits")
+        # The bound itself takes half a second to write down: only what has as many digits is held against it.
+        few = size.adjusted() + 1 < DIGITS or size < Decimal(2**2**18)
+        need(size > SAFE and few, "an integer that needs no tag, or of too many bits")
         return re.sub("^(-?)0+", r"\1", text)
     if tag == "$float":
         value = float(text)
