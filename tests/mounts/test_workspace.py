@@ -345,7 +345,26 @@ def test_what_cannot_be_offered_is_told_by_show_describe_and_doctor(
         (["describe", "df.tool.odd"], "# left out: tool breach: it is no tool of the protocol"),
         (["describe", "df.tool.odd", "--json"], '"left_out":'),
         (["describe"], "# left out: tool.odd tool breach: it is no tool of the protocol"),
+        (["mount", "show", "odd"], "tool torn too ?"),
+        (["describe", "half"], "half ?"),
         (["doctor"], "left out: tool breach: it is no tool of the protocol"),
     ):
         run_cli(words)
         assert kept in capsys.readouterr().out, words
+
+
+async def test_half_a_surrogate_pair_in_what_a_server_says_spoils_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BREACH", "1")
+    async with Workspace.open("w") as workspace:
+        workspace.mount(f"odd={ODD}", options={"env": ["BREACH"]})
+        session = await workspace.session()
+        torn = next(
+            name
+            for name in session.catalogue.root.children["tool"].children["odd"].operations
+            if "torn" in name
+        )
+        run = await session.run(f"await df.tool.odd.{torn}()")
+        assert (run.status, run.check) == ("succeeded", "clean"), run.error
+        assert run.data == "torn \ud800"

@@ -23,8 +23,13 @@ def label(name: str) -> str:
     return quote(name, safe=_SAFE, errors="surrogatepass")
 
 
-def plain_arguments(arguments: dict[str, Any], *, what: str) -> dict[str, Any]:
+def plain_arguments(arguments: dict[str, Any], *, what: str, torn: bool = True) -> dict[str, Any]:
     """The same arguments, where JSON can say them without loss.
+
+    Args:
+        arguments: by their original names.
+        what: what takes them, for messages.
+        torn: whether text may hold half a surrogate pair, which JSON can say and UTF-8 cannot.
 
     Raises:
         UsageError: `arguments-invalid`, naming the place: bytes, dates, numbers without end.
@@ -36,9 +41,12 @@ def plain_arguments(arguments: dict[str, Any], *, what: str) -> dict[str, Any]:
             stack.extend((child, (*place, key)) for key, child in cast("dict[str, Any]", item).items())
         elif isinstance(item, list):
             stack.extend((child, (*place, at)) for at, child in enumerate(cast("list[Any]", item)))
-        elif not (item is None or isinstance(item, (str, bool, int)) or _is_finite(item)):
+        elif not (item is None or isinstance(item, (str, bool, int)) or _is_finite(item)) or (
+            not torn and isinstance(item, str) and _is_torn(item)
+        ):
             path = json_path(place)
             shown = str(item) if isinstance(item, float) else type(item).__name__
+            shown = "half a surrogate pair" if isinstance(item, str) else shown
             raise UsageError(
                 "arguments-invalid",
                 f"{what} takes JSON, and {shown} at {path} is none",
@@ -46,6 +54,14 @@ def plain_arguments(arguments: dict[str, Any], *, what: str) -> dict[str, Any]:
                 details={"path": path},
             )
     return arguments
+
+
+def _is_torn(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _is_finite(item: Any) -> bool:

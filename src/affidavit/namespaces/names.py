@@ -22,6 +22,7 @@ __all__ = [
     "identifier",
     "identifiers",
     "is_plain_identifier",
+    "readable",
     "suggest",
     "suggestion",
     "words_of",
@@ -35,6 +36,11 @@ BUILTIN_NAMES: Final = frozenset(dir(builtins))
 # `self` is the receiver in every stub; `mro` cannot be overridden by an attribute of a class.
 _RESERVED: Final = frozenset({"self", "cls", "mro"})
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def readable(text: str) -> str:
+    """The same text for people and checkers: half a surrogate pair, which JSON may say, becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def identifier(original: str, *, fallback: str = "unnamed") -> str:

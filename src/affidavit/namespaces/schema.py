@@ -17,7 +17,7 @@ from affidavit.namespaces._annotator import Annotator
 from affidavit.namespaces._jsonschema import json_path, normalise, resolve
 from affidavit.namespaces._quick import NOT_KNOWN
 from affidavit.namespaces._validation import Contract
-from affidavit.namespaces.names import class_name, identifiers, suggestion
+from affidavit.namespaces.names import class_name, identifiers, readable, suggestion
 from affidavit.namespaces.operation import Effect, Operation, Parameter, Reply
 
 __all__ = ["Pieces", "SchemaCall", "operation_from_schema", "pieces"]
@@ -82,7 +82,7 @@ def operation_from_schema(
         name=name,
         contract=contract,
         effect=effect,
-        doc=doc,
+        doc=readable(doc),
         parameters=made.parameters,
         input_schema=made.input_schema,
         output_schema=made.output_schema,
@@ -199,7 +199,7 @@ def _parameters(
             default=_note(properties.get(key), "default"),
             # JSON objects have no order, so a place means something only when there is a single one to fill
             positional=required == [key],
-            doc=" ".join(str(_note(properties.get(key), "description") or "").split()),
+            doc=readable(" ".join(str(_note(properties.get(key), "description") or "").split())),
         )
         for key in ordered
     )

@@ -56,6 +56,15 @@ def listed() -> list[Any]:
         tools += [7, {"inputSchema": EMPTY}, {"name": "wordless"}, {"name": ["x"], "inputSchema": EMPTY}]
         tools.append({"name": "hints", "inputSchema": EMPTY, "annotations": {"readOnlyHint": "perhaps"}})
         tools.append({"name": "out", "inputSchema": EMPTY, "outputSchema": [1]})
+        torn = {
+            "type": "object",
+            "description": "\ud800",
+            "properties": {"\ud800": {"description": "\udc00"}},
+        }
+        tools += [
+            {"name": "torn \ud800", "description": "half \ud800", "inputSchema": torn, "title": "\ud800"}
+        ]
+        tools += [{"name": "torn too \ud800", "inputSchema": {"$ref": "https://\ud800/"}}]
         tools.append({"name": "after", "description": "a good one", "inputSchema": EMPTY})
     for tool in tools[: len(TOOLS)]:
         if tool["annotations"] is None:

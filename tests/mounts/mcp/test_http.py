@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from affidavit.errors import FailedError
+from affidavit.errors import AffidavitError, FailedError
 from affidavit.mounts.mcp import http
 from affidavit.mounts.mcp.adapter import McpAdapter
 from tests.mounts.echoing import Answer, Asked, Echo, echoing
@@ -17,7 +17,9 @@ from tests.mounts.sources import Opened, opened
 
 JSON = {"Content-Type": "application/json", "Mcp-Session-Id": "s"}
 EVENTS = {"Content-Type": "text/event-stream"}
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("fine", "odd")]
+TOOLS: list[dict[str, Any]] = [
+    {"name": name, "inputSchema": {"type": "object", "properties": {"text": {}}}} for name in ("fine", "odd")
+]
 
 
 @pytest.fixture
@@ -137,3 +139,11 @@ async def test_a_redirect_while_mounting_leads_nowhere(
                 pass
         assert caught.value.code == "mount-failed"
         assert other.asked == []
+
+
+async def test_half_a_surrogate_pair_is_an_error_of_its_call(tmp_path: Path, echo: Echo) -> None:
+    echo.answer = serving(REPLY % b"odd", JSON)
+    async with server(tmp_path, echo, {"timeout": 2}) as mount:
+        with pytest.raises(AffidavitError) as caught:
+            await mount.call("odd", text="\ud800")
+        assert caught.value.code == "arguments-invalid"

@@ -155,7 +155,7 @@ async def test_calls_at_once_get_their_own_values(tmp_path: Path) -> None:
 
 async def test_names_and_arguments_travel_unchanged(tmp_path: Path) -> None:
     async with usable(tmp_path) as mount:
-        given = {"class": None, "per-page": 2, "self": {"$ref": [1.5, None, 2**70]}, "more": True}
+        given = {"class": None, "per-page": 2, "self": {"$ref": [1.5, None, 2**70, "\ud800"]}, "more": True}
         assert (await mount.call("echo", **given))["given"] == given
         assert {p.original: p.name for p in mount.operation("echo").parameters} == {
             "class": "class_", "per-page": "per_page", "self": "self_"
@@ -198,7 +198,7 @@ async def test_a_tool_that_is_none_of_the_protocol_is_left_out_alone(tmp_path: P
         told = {it.place: it.message for it in mount.description.limitations}
         assert told.keys() == {
             "tool elsewhere", "tool breach", "tool number 29", "tool number 30", "tool wordless", "tool number 32",
-            "tool hints", "tool out",
+            "tool hints", "tool out", "tool torn too ?",
         }  # fmt: skip
         assert "at $.inputSchema.type" in told["tool breach"]
         assert "at $.annotations.readOnlyHint" in told["tool hints"]

@@ -18,7 +18,7 @@ from affidavit.extensions import Description, Mount, Snapshot, Source
 from affidavit.mounts.foreign import label, plain_arguments
 from affidavit.mounts.options import Options, read_options
 from affidavit.mounts.secrets import Secrets, expand, refuse_credentials, refuse_userinfo
-from affidavit.namespaces.names import identifiers
+from affidavit.namespaces.names import identifiers, readable
 from affidavit.namespaces.operation import Effect, Namespace, Operation
 from affidavit.namespaces.schema import operation_from_schema
 
@@ -74,15 +74,15 @@ class McpAdapter:
             client, tools, left_out = await connection.tools()
             info = client.server_info
             server = {
-                "name": info.name if info else "anonymous",
-                "version": info.version if info else "",
+                "name": readable(info.name) if info else "anonymous",
+                "version": readable(info.version) if info else "",
             }
             instructions = client.instructions
         finally:
             await connection.close()
         contents: dict[str, JsonValue] = {
             "server": server,
-            "instructions": instructions or "",
+            "instructions": readable(instructions or ""),
             "tools": [_tool(tool) for tool in sorted(tools, key=lambda tool: tool.name)],
         }
         made, limitations = _operations(contents, _options(source), connection)
@@ -153,7 +153,13 @@ def _connection(source: Source) -> Connection:
             async with _reached(source, options, url) as link:
                 yield link
 
-    return Connection(source.name, connect, seconds=options.timeout, connect_seconds=options.connect_timeout)
+    return Connection(
+        source.name,
+        connect,
+        seconds=options.timeout,
+        connect_seconds=options.connect_timeout,
+        is_stdio=source.uri.startswith(STDIO),
+    )
 
 
 def _words(command: str) -> list[str]:
@@ -284,7 +290,8 @@ def _operation(
     async def call(arguments: dict[str, Any]) -> Any:
         from affidavit.mounts.mcp.replies import reply_of
 
-        result = await connection.call(original, plain_arguments(arguments, what=original))
+        given = plain_arguments(arguments, what=original, torn=connection.is_stdio)
+        result = await connection.call(original, given)
         return reply_of(original, result, structured=output is not None)
 
     return operation_from_schema(
@@ -304,7 +311,7 @@ def _unique(tools: Iterable[Mapping[str, JsonValue]]) -> list[str]:
 
 
 def _left_out(tool: str, code: str, why: str) -> Limitation:
-    return Limitation(code=code, place=f"tool {tool}", message=why)
+    return Limitation(code=code, place=readable(f"tool {tool}"), message=readable(why))
 
 
 def _snapshot(contents: JsonValue) -> Snapshot:

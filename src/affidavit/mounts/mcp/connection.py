@@ -60,9 +60,13 @@ class Connection:
         connect: opens a way to the server.
         seconds: how long a call may be silent: a server that reports progress is given the time again.
         connect_seconds: how long connecting may take.
+        is_stdio: whether messages are lines of ours, which can say more than those of the SDK.
     """
 
-    def __init__(self, what: str, connect: Connect, *, seconds: float, connect_seconds: float) -> None:
+    def __init__(
+        self, what: str, connect: Connect, *, seconds: float, connect_seconds: float, is_stdio: bool
+    ) -> None:
+        self.is_stdio = is_stdio
         self._what = what
         self._connect = connect
         self._seconds = seconds

@@ -172,13 +172,19 @@ async def _write(
     try:
         async with outgoing:
             async for message in outgoing:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                process.child.stdin.write(text.encode() + b"\n")
+                process.child.stdin.write(_written(message) + b"\n")
                 await process.child.stdin.drain()
     except (OSError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
         # it reads no more, so it will answer nothing more
         process.ended.set()
         incoming.close()
+
+
+def _written(message: SessionMessage) -> bytes:
+    try:
+        return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:  # half a surrogate pair is no UTF-8, but it can be escaped
+        return json.dumps(message.message.model_dump(by_alias=True, exclude_unset=True)).encode()
 
 
 def _message(line: bytes, shown: Callable[[str], str]) -> SessionMessage | None:

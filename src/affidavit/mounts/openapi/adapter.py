@@ -23,7 +23,7 @@ from affidavit.mounts.openapi.loading import MAX_BYTES, load
 from affidavit.mounts.openapi.writing import Written, write
 from affidavit.mounts.options import Options, read_options
 from affidavit.mounts.secrets import expand, refuse_credentials, refuse_userinfo
-from affidavit.namespaces.names import identifiers
+from affidavit.namespaces.names import identifiers, readable
 from affidavit.namespaces.operation import Namespace, Operation, Reply
 from affidavit.namespaces.schema import operation_from_schema
 
@@ -223,7 +223,8 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _info(contents: Mapping[str, JsonValue]) -> dict[str, Any]:
-    return {"title": "API", "version": "", **_object(contents.get("info"))}
+    info = {"title": "API", "version": "", **_object(contents.get("info"))}
+    return {key: readable(it) if isinstance(it, str) else it for key, it in info.items()}
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from affidavit.errors import AffidavitError, UsageError
 from affidavit.evidence.record import JsonValue, Limitation
+from affidavit.namespaces.names import readable
 
 __all__ = ["Body", "Endpoint", "Place", "Request", "endpoints", "left_out"]
 
@@ -132,10 +133,10 @@ def endpoints(document: Json) -> tuple[list[Endpoint], list[Limitation]]:
 
 def left_out(place: str, error: Exception) -> Limitation:
     """Why an operation cannot be offered."""
+    code, message = "schema-unsupported", f"it is not as the standard has it: {type(error).__name__}: {error}"
     if isinstance(error, AffidavitError):
-        return Limitation(code=error.code, place=place, message=error.message)
-    message = f"it is not as the standard has it: {type(error).__name__}: {error}"
-    return Limitation(code="schema-unsupported", place=place, message=message)
+        code, message = error.code, error.message
+    return Limitation(code=code, place=readable(place), message=readable(message))
 
 
 def _item(document: Json, path: str, given: Any) -> Json:
