@@ -245,6 +245,34 @@ CLAIMS = (
         ),
     ),
     Claim(
+        id="import-refuses",
+        page="docs/graphs.md",
+        sentence="A function whose blocks and edges make no graph is refused by itself, and its record kept.",
+        tests=(
+            "analyzers/graph/test_import.py::test_a_function_that_makes_no_graph_is_refused_and_its_record_kept",
+            "analyzers/graph/test_import.py::test_ids_that_cannot_be_used_are_told_under_their_place",
+        ),
+    ),
+    Claim(
+        id="pictures-repeat",
+        page="docs/graphs.md",
+        sentence="The same facts have the same picture, byte for byte.",
+        tests=(
+            "interfaces/pictures/test_languages.py::test_the_same_facts_have_the_same_bytes",
+            "interfaces/test_graph.py::test_the_same_picture_each_time_in_each_language",
+        ),
+    ),
+    Claim(
+        id="pictures-outline",
+        page="docs/graphs.md",
+        sentence="A function of more than 300 blocks is outlined, and its picture says so.",
+        tests=(
+            "interfaces/pictures/test_languages.py::test_an_outline_says_that_it_is_one",
+            "interfaces/pictures/test_outline.py::test_each_block_is_in_one_box_and_there_are_not_too_many",
+            "interfaces/pictures/test_outline.py::test_a_region_is_entered_at_its_first_block",
+        ),
+    ),
+    Claim(
         id="native-flow",
         page="docs/native.md",
         sentence="In a stripped SQLite every branch and jump-table entry is found that objdump and relocations prove.",

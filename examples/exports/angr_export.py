@@ -2,7 +2,8 @@
 
 Blocks end after calls, as angr's do: the edge behind one is a `fallthrough` that the call makes. Edges have the
 order of the machine, which angr's graph does not keep: a branch goes `taken` first, whatever VEX guards; the entries of
-a jump table stand by index, repeated ones included. Addresses are those of the file.
+a jump table stand by index, repeated ones included. Addresses are those of the file; operands in the text
+of instructions keep those at which angr loaded it.
 """
 
 import json

@@ -69,6 +69,7 @@ def test_there_are_examples_of_each_kind() -> None:
 async def test_script(example: Example, place: Path) -> None:
     async with Workspace.open(place / "workspace") as workspace:
         mounts = ["app=small_app", *([f"bin={_binary(place)}"] if "df.db.bin" in example.text else [])]
+        mounts += ["fw=graph:examples/exports/login.json"] if "df.db.fw" in example.text else []
         session = await workspace.session(mounts=mounts)
         run = await session.run(example.text)
     if example.rejected:

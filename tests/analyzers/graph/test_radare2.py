@@ -62,7 +62,11 @@ def test_the_call_graph_adds_what_blocks_do_not_tell() -> None:
         {"name": "sym.pick", "size": 9, "imports": ["sym.one", "sym.new"]},
         {"name": "sym.new", "size": 1, "imports": []},
     ]
-    whole: dict[str, Any] = {"tool": {"name": "radare2", "version": "6.0.2"}, "agfj": [radare2_function()], "agCj": calls}
+    whole: dict[str, Any] = {
+        "tool": {"name": "radare2", "version": "6.0.2"},
+        "agfj": [radare2_function()],
+        "agCj": calls,
+    }
     read = read_export(json.dumps(whole).encode(), "export.json")
     functions = [read_function(function) for function in read.functions]
     assert read.tool.version == "6.0.2"

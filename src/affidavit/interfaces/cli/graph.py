@@ -268,7 +268,8 @@ def _told(route: Mapping[str, Any], asked: _Asked) -> str:
     under = f" without the {excluded:,} excluded" if excluded else ""
     ends = f"from {route['source']} to {route['target']}{under}"
     if route["status"] == "found":
-        return f"path {ends}: {len(route['edges']):,} edges"
+        edges = len(route["edges"])
+        return f"path {ends}: {edges:,} edge{'' if edges == 1 else 's'}"
     return f"no path {ends}"
 
 

@@ -200,8 +200,8 @@ def _lines(block: Row, open_ended: Collection[str]) -> list[str]:
         text = [*text[:_FIRST], f"... {len(text) - _FIRST - _LAST} more", *text[-_LAST:]]
     lines = [block["id"], *text]
     if block["id"] in open_ended:
-        lines.append("-> not known where")
-    return [*lines, f"=> {block['exit']}"] if block["exit"] else lines
+        lines.append("it is not known where one edge leads")
+    return [*lines, f"exit: {block['exit']}"] if block["exit"] else lines
 
 
 def _summary(group: Group, members: Sequence[Row], exits: Sequence[str]) -> list[str]:
@@ -209,7 +209,7 @@ def _summary(group: Group, members: Sequence[Row], exits: Sequence[str]) -> list
     lines = [f"{group.kind} of {len(members):,} blocks{loops}", f"from {members[0]['id']}"]
     if group.kind == "chain":
         lines.append(f"to {members[-1]['id']}")
-    return [*lines, f"=> {', '.join(exits)}"] if exits else lines
+    return [*lines, f"exit: {', '.join(exits)}"] if exits else lines
 
 
 def _cut(line: str) -> str:
