@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from affidavit.errors import AffidavitError
@@ -144,6 +144,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
+@example({"]": None, "\\": [1], '"]': {'\\"': 2}})
 def test_every_place_reads_back_what_stands_there(value: Any) -> None:
     pending: list[tuple[Any, list[Any]]] = [(value, [])]
     while pending:

@@ -282,8 +282,8 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("python", "affidavit.mounts.python:PythonAdapter", "affidavit.mounts"),
     ]
 
-    def found(group: str) -> list[EntryPoint]:
-        return points if group == "affidavit.mounts" else []
+    def found(group: str, name: str | None = None) -> list[EntryPoint]:
+        return [it for it in points if it.group == group and name in (None, it.name)]
 
     monkeypatch.setattr("affidavit.extensions.entry_points", found)
 

@@ -181,9 +181,11 @@ def _parsed(path: str) -> list[Any]:
 
 def _bracketed(rest: str, path: str) -> tuple[Any, str]:
     if rest[:2] == '["':
-        end = rest.find('"]')
-        while end > 0 and rest[end - 1] == "\\":
-            end = rest.find('"]', end + 1)
+        end = 2
+        while end < len(rest) and rest[end] != '"':
+            end += 2 if rest[end] == "\\" else 1
+        if rest[end : end + 2] != '"]':
+            _no_path(path)
         try:
             return json.loads(rest[1 : end + 1]), rest[end + 2 :]
         except ValueError:
