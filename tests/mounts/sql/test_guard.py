@@ -176,6 +176,40 @@ async def test_values_beyond_the_bound_fail_and_nothing_else(shop: Path) -> None
         assert (await db.call("customer.count"))["count"] == 2
 
 
+LONG_STEPS = [
+    "instr(zeroblob(30000000), zeroblob(15000000) || x'01')",
+    "replace(hex(zeroblob(8000000)), hex(zeroblob(4000000)) || 'b', '')",
+    "trim(hex(zeroblob(1000000)), replace(hex(zeroblob(200000)), '0', 'b') || '0')",
+    "hex(zeroblob(15000000)) LIKE ('%' || substr(hex(zeroblob(1000)), 1, 900) || 'b')",
+    "hex(zeroblob(15000000)) GLOB ('*' || substr(hex(zeroblob(1000)), 1, 900) || 'b')",
+]
+"""Calls of one function that take from a minute to days, in which no clock is looked at."""
+
+
+@pytest.mark.parametrize("call", LONG_STEPS)
+async def test_a_function_that_never_looks_at_the_clock_gets_no_long_values(
+    tmp_path: Path, call: str
+) -> None:
+    path = make(tmp_path / "trap.db", CUSTOMERS)
+    with closing(sqlite3.connect(path)) as direct:
+        direct.execute(f"CREATE VIEW waits AS SELECT {call} AS answer")
+        direct.execute(f"ALTER TABLE customer ADD COLUMN answer AS ({call})")
+        direct.execute("CREATE TABLE long (text)")
+        direct.execute("INSERT INTO long VALUES (?)", ["a" * 3_000_000])
+        direct.execute("CREATE VIEW shown AS SELECT text FROM long")
+        direct.commit()
+    async with mounted(path) as db:
+        assert {one.place for one in db.description.limitations} == {"customer", "waits"}
+        for sql in (f"SELECT {call}", "SELECT answer FROM waits", "SELECT answer FROM customer"):
+            with pytest.raises(FailedError, match="too big"):
+                await db.call("query", sql=sql)
+        (row,) = (await db.call("query", sql="SELECT length(trim(text)) AS n FROM long"))["rows"]
+        assert row == {"n": 3_000_000}
+        assert len((await db.call("shown.page"))["rows"][0]["text"]) == 3_000_000
+        (row,) = (await db.call("query", sql="SELECT instr('abc', ?) AS n", params=["c"]))["rows"]
+        assert row == {"n": 3}
+
+
 async def test_a_damaged_file_is_told_at_its_table(shop: Path) -> None:
     damage(shop)
     async with mounted(shop) as db:

@@ -49,6 +49,9 @@ CREATE SCHEMA hidden;
 CREATE TABLE hidden.secret (x TEXT);
 CREATE TABLE unreadable (x TEXT);
 COMMENT ON TABLE item IS 'What is sold';
+CREATE SEQUENCE counter;
+CREATE TABLE lineorder (lo_revenue INT);
+INSERT INTO lineorder VALUES (7);
 CREATE EXTENSION dblink;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
 CREATE FUNCTION writes() RETURNS INT LANGUAGE plpgsql AS $$ BEGIN INSERT INTO loose VALUES ('x'); RETURN 1; END $$;
@@ -57,6 +60,8 @@ GRANT SELECT ON item, line, loose, doubled, other.item TO reader;
 GRANT USAGE ON SCHEMA other TO reader;
 CREATE ROLE writer LOGIN PASSWORD 'a reader''s own secret' IN ROLE pg_write_server_files;
 GRANT ALL ON item TO reader;
+GRANT ALL ON SEQUENCE counter TO reader;
+CREATE ROLE reads_all LOGIN PASSWORD 'a reader''s own secret' IN ROLE pg_read_all_data;
 """
 
 
@@ -100,6 +105,15 @@ VALUES: dict[str, Any] = {
 }
 
 
+async def test_a_role_that_reads_everything_shows_no_passwords(server: str, tmp_path: Path) -> None:
+    """`pg_read_all_data` may read the hashes of all passwords. Columns are called what their owner likes."""
+    async with mounted(server, tmp_path, role="reads_all") as db:
+        for sql in ("TABLE pg_authid", "SELECT * FROM PG_SHADOW", 'SELECT * FROM "pg_user_mapping"'):
+            with pytest.raises(RefusedError, match="not for scripts"):
+                await db.call("query", sql=sql)
+        assert (await db.call("query", sql="SELECT lo_revenue FROM lineorder"))["rows"] == [{"lo_revenue": 7}]
+
+
 async def test_values_keep_their_exact_types(server: str, tmp_path: Path) -> None:
     async with mounted(server, tmp_path) as db:
         row = await db.call("item.get", id=VALUES["id"])
@@ -132,7 +146,7 @@ async def test_only_what_the_role_may_read_is_offered(server: str, tmp_path: Pat
         assert db.operation("item.page").contract == "sql.affidavit.public.item.page/1"
         assert db.operation("item.page").authority == "live-source"
         assert db.operation("item.page").producer.version.startswith("1 postgresql 1")
-        for forbidden in ("unreadable", "hidden.secret", "pg_authid"):
+        for forbidden in ("unreadable", "hidden.secret"):
             with pytest.raises(RefusedError, match="permission denied"):
                 await db.call("query", sql=f"SELECT * FROM {forbidden}")
     async with mounted(server, tmp_path, schemas=["other"]) as db:
@@ -220,6 +234,13 @@ REFUSED = [
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity",
     "SELECT pg_advisory_lock(1)",
     "SELECT pg_reload_conf()",
+    "SELECT passwd FROM pg_shadow",
+    'SELECT rolpassword FROM pg_catalog."pg_authid"',
+    "SELECT * FROM ts_stat('SELECT ' || $$'a'::tsvector$$)",
+    "SELECT ts_rewrite('a'::tsquery, 'SELECT pg_' || 'notify(1, 2)')",
+    "SELECT nextval('counter')",
+    "SELECT setval('counter', 5)",
+    "SELECT 1\0; DELETE FROM item",
     "/* SELECT */ DELETE FROM item -- SELECT",
     "",
     "-- nothing",

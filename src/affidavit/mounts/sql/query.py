@@ -38,6 +38,8 @@ def run_query(
         FailedError: `tool-failed`.
     """
     statement = text("sql", sql)
+    if "\0" in statement:  # where some engines end it, so that it would not be what is recorded
+        raise UsageError("arguments-invalid", "`sql` holds a null character", details={"path": "$.sql"})
     limit = whole("limit", limit, 1, MAX_ROWS)
     given = _parameters(params)
     bounds = Bounds(seconds=seconds, rows=limit, size=MAX_RESULT_BYTES)

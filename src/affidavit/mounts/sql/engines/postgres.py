@@ -4,7 +4,8 @@ Five walls. Each statement runs in a transaction of its own that is `READ ONLY` 
 time limit of the server's. A script's statement is the query of a cursor, which PostgreSQL's own grammar allows for
 `SELECT` and `VALUES` alone, one at a time. A role that is a superuser, may read or write the server's files, run its
 programs, or call a function that does so is refused when it is mounted. Functions that signal other sessions, change
-settings or run SQL from text are refused by name. And a session is discarded after a script's statement.
+settings or run SQL from text are refused by name, and so are the tables of passwords. And a session is discarded after
+a script's statement.
 """
 
 from __future__ import annotations
@@ -46,8 +47,14 @@ _REACHING: Final = (
 )
 _BY_NAME: Final = re.compile(
     r"\b(dblink\w*|pg_(terminate|cancel)_backend|pg_reload_conf|pg_rotate_logfile|set_config|pg_notify|"
-    r"pg_advisory\w*|pg_try_advisory\w*|lo_\w+|pg_read_\w+|pg_ls_\w+|pg_stat_file|pg_logical_\w+|pg_create_\w+|"
-    r"query_to_xml\w*|table_to_xml\w*|cursor_to_xml\w*|schema_to_xml\w*|database_to_xml\w*|pg_export_snapshot)\b",
+    r"pg_advisory\w*|pg_try_advisory\w*|lo_(import|export|creat|create|unlink|open|close|get|put|from_bytea|"
+    r"l?seek(64)?|l?tell(64)?|truncate(64)?)|lowrite|loread|pg_read_\w+|pg_ls_\w+|pg_stat_file|pg_logical_\w+|"
+    r"pg_create_\w+|pg_export_snapshot|"
+    # password hashes and connection strings, which `pg_read_all_data` lets a role read
+    r"pg_authid|pg_shadow|pg_user_mappings?|pg_subscription|pg_foreign_server|"
+    # these run SQL from a text, which may be put together so that no name can be seen in it
+    r"ts_stat|ts_rewrite|crosstab\w*|connectby|xpath_table|query_to_xml\w*|table_to_xml\w*|cursor_to_xml\w*|"
+    r"schema_to_xml\w*|database_to_xml\w*)\b",
     re.IGNORECASE,
 )
 _ESCAPED_NAME: Final = re.compile(r"""\bU&["']""", re.IGNORECASE)

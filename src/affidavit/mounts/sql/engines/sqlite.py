@@ -37,6 +37,7 @@ from affidavit.mounts.sql.engines.engine import (
     taken,
 )
 from affidavit.mounts.sql.engines.files import FileSnapshot
+from affidavit.mounts.sql.engines.sqlite_lengths import bounded_lengths
 from affidavit.mounts.sql.engines.sqlite_schema import read_tables
 
 __all__ = ["SqliteDialect", "SqliteEngine"]
@@ -55,6 +56,11 @@ _LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
+_COMPUTING: Final = (
+    "SELECT 1 FROM sqlite_schema WHERE type = 'view' OR (type = 'table' AND sql LIKE '%AS%(%') LIMIT 1"
+)
+"""Whether reading a table may call functions: those of a view, or of a generated column."""
+
 _STEPS: Final = 10_000
 """Virtual machine steps between two looks at the clock."""
 
@@ -206,6 +212,7 @@ class SqliteConnection:
             for limit, value in _LIMITS.items():
                 self.database.setlimit(limit, value)
             self._wake_virtual_tables()
+            self._computes = self.database.execute(_COMPUTING).fetchone() is not None
         except BaseException:
             self.database.close()
             raise
@@ -217,14 +224,22 @@ class SqliteConnection:
     def select(self, statement: str, parameters: Parameters, bounds: Bounds) -> Found:
         """Run a statement that this product wrote."""
         with self._running(bounds):
-            return self._read(statement, parameters, bounds)
+            if not self._computes:
+                return self._read(statement, parameters, bounds)
+            with bounded_lengths(self.database, statement, cast(Any, parameters)):
+                return self._read(statement, parameters, bounds)
 
     def query(self, statement: str, parameters: Parameters, bounds: Bounds) -> Found:
         """Run a statement that a script wrote."""
         given = _bindable(parameters)
         with self._running(bounds):
-            self._see_that_it_selects(statement, given)
-            return self._read(statement, given, bounds)
+            self._actions.clear()
+            with bounded_lengths(
+                self.database, statement, cast(Any, given)
+            ):  # prepares it and does not run it
+                if sqlite3.SQLITE_SELECT not in self._actions:
+                    raise refused("this is no SELECT")
+                return self._read(statement, given, bounds)
 
     def interrupt(self) -> None:
         """End the statement that another thread runs."""
@@ -254,13 +269,6 @@ class SqliteConnection:
             columns = tuple(ResultColumn(name=entry[0]) for entry in cursor.description or ())
             rows, exhausted, shortened = taken(cursor.fetchmany, bounds)
         return Found(columns=columns, rows=rows, exhausted=exhausted, shortened=shortened)
-
-    def _see_that_it_selects(self, statement: str, parameters: Parameters) -> None:
-        """Have SQLite prepare the statement without running it, and look at what it would do."""
-        self._actions.clear()
-        self.database.execute(f"EXPLAIN {statement}", cast(Any, parameters)).close()
-        if sqlite3.SQLITE_SELECT not in self._actions:
-            raise refused("this is no SELECT")
 
     @contextmanager
     def _running(self, bounds: Bounds) -> Generator[None]:
@@ -307,6 +315,13 @@ def _translated(error: Exception) -> AffidavitError:
         return refused("the statement does more than read")
     if "one statement at a time" in text:
         return refused("there is more than one statement")
+    if isinstance(error, sqlite3.DataError):
+        return FailedError(
+            "tool-failed",
+            f"SQLite says: {text}",
+            hint="values have at most 512 KB beside instr and replace, 2 MB beside LIKE, 16 KB beside trim(x, y)",
+            details={"reason": "sql"},
+        )
     # SQLite's one code for all that a statement can be wrong in; the parameters are the module's own error
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_ERROR or isinstance(error, (sqlite3.ProgrammingError, OverflowError)):

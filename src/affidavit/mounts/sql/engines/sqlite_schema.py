@@ -13,6 +13,7 @@ from typing import Final
 
 from affidavit.evidence.record import Limitation
 from affidavit.mounts.sql.catalogue import Column, Kind, Table
+from affidavit.mounts.sql.engines.sqlite_lengths import bounded_lengths
 
 __all__ = ["read_tables"]
 
@@ -123,14 +124,15 @@ def _look(
     rows = 0
     database.set_progress_handler(spent, _STEPS)
     try:
-        grouped = database.execute(
+        statement = (
             f"SELECT count(*), {expressions} FROM {_quoted(name)} "  # noqa: S608 - identifiers are quoted
             f"GROUP BY {', '.join(str(place + 2) for place in range(len(declared)))}"
         )
-        for number, *classes in grouped:
-            rows += number
-            for one, found in zip(declared, classes, strict=True):
-                seen[one.name].add(found)
+        with bounded_lengths(database, statement):
+            for number, *classes in database.execute(statement):
+                rows += number
+                for one, found in zip(declared, classes, strict=True):
+                    seen[one.name].add(found)
     except sqlite3.OperationalError as error:
         if "interrupted" not in str(error):
             raise
