@@ -24,7 +24,7 @@ def as_dot(picture: Picture) -> str:
         "digraph control_flow {",
         f'  graph [label="{heading}", labelloc=t, labeljust=l, fontname="Courier", fontsize=12];',
         '  node [shape=box, fontname="Courier", fontsize=10, margin="0.12,0.06", color="#334155"];',
-        '  edge [fontname="Courier", fontsize=9];',
+        '  edge [fontname="Courier", fontsize=9, labeldistance=2, labelangle=-35];',
         *(f"  n{at} [{_box(box)}];" for at, box in enumerate(picture.boxes)),
         *(f"  n{arrow.source} -> n{arrow.target} [{_arrow(arrow, place)}];" for arrow in picture.arrows),
         "}",
