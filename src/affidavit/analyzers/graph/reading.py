@@ -14,8 +14,8 @@ from affidavit.evidence.canonical import parse
 
 __all__ = ["MAX_BYTES", "Exported", "looks_exported", "read_export"]
 
-MAX_BYTES: Final = 256 << 20
-"""Bytes of an export. Reading one takes about ten times as much memory."""
+MAX_BYTES: Final = 128 << 20
+"""Bytes of an export. Reading one takes about twenty times as much memory."""
 
 _OWN: Final = re.compile(rb'"format"\s*:\s*"affidavit-graph"')
 _RADARE2: Final = re.compile(rb'\s*(\[\s*)?\{\s*"(name|agfj|tool)"\s*:')
