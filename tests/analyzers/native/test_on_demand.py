@@ -45,6 +45,10 @@ def _written(folder: Path, name: str, fill: Callable[[FactFileWriter], Any]) -> 
         writer.abort()
 
 
+def _never(analyzer: NativeAnalyzer, summary: object) -> bool:
+    return False
+
+
 def _silent(done: int, total: int, what: str) -> None: ...
 
 
@@ -118,7 +122,7 @@ async def test_questions_about_one_function_need_no_whole(binary: Path, tmp_path
 async def test_a_question_about_all_of_a_large_binary_names_the_command(
     binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NativeAnalyzer, "at_once", lambda *_: False)
+    monkeypatch.setattr(NativeAnalyzer, "at_once", _never)
     async with affidavit.Workspace.open(tmp_path / "workspace") as workspace:
         workspace.mount(f"bin={binary}")
         session = await workspace.session()

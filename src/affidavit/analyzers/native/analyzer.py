@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from affidavit.analyzers.native.loading.formats import HEAD, format_of
 from affidavit.analyzers.native.rows import COLLECTIONS, GRAPHS
 from affidavit.analyzers.native.working.pool import Allowance, Workers
 from affidavit.analyzers.native.working.wire import Known, Task
@@ -25,18 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODERS", "MAX_LIMITATIONS", "NativeAnalyzer"]
 
-DECODERS: Final = {"iced-x86": "1.21.0", "pypcode": "3.3.3", "pyelftools": "0.33"}
+DECODERS: Final = {"iced-x86": "1.21.0", "pypcode": "3.3.3", "pyelftools": "0.33", "lief": "1.0.0"}
 """The third-party decoders that the facts depend on, pinned the same on every Python."""
 
 MAX_LIMITATIONS: Final = 1000
 """Limitations that an analysis lists; the last one says how many more there were."""
 
-_MODULES: Final = ("iced_x86", "pypcode", "elftools")
+_MODULES: Final = ("iced_x86", "pypcode", "elftools", "lief")
 _AT_ONCE: Final = 150_000
 """Blocks that are written in a quarter of a minute or so."""
 
 _PLACE: Final = re.compile(r"(0x[0-9a-f]{1,16})[+-]0x[0-9a-f]{1,16}(#[0-9]+)?\Z")
-_MAGIC: Final = b"\x7fELF"
 _CHUNK: Final = 1 << 20
 _CODES: Final = {
     "indirect-jump": "flow-unresolved",
@@ -50,7 +50,7 @@ _CODES: Final = {
 
 
 class NativeAnalyzer:
-    """Reads ELF executables and shared objects for x86-64 and AArch64.
+    """Reads ELF files for x86-64 and AArch64, and PE and Mach-O files for x86-64.
 
     Args:
         processes: decoding processes; by default as many as there are cores.
@@ -70,7 +70,7 @@ class NativeAnalyzer:
 
     def detect(self, path: Path, head: bytes) -> bool:
         """Whether this analyzer reads the file (its first 4 KiB in `head`)."""
-        return path.is_file() and head.startswith(_MAGIC)
+        return path.is_file() and format_of(head) is not None
 
     def identify(self, path: Path) -> Artifact:
         """Digest the file.
@@ -84,13 +84,15 @@ class NativeAnalyzer:
         hasher = hashlib.sha256()
         try:
             with path.open("rb") as file:
+                kind = format_of(file.read(HEAD)) or "unknown"
+                file.seek(0)
                 while chunk := file.read(_CHUNK):
                     hasher.update(chunk)
         except OSError as error:
             raise _unreadable(path, error) from error
         return Artifact(
             path=path,
-            subject=Subject(digest=f"sha256:{hasher.hexdigest()}", format="elf"),
+            subject=Subject(digest=f"sha256:{hasher.hexdigest()}", format=kind),
             signature=signature,
         )
 
@@ -314,6 +316,6 @@ class _Run:
             return FailedError(
                 "artifact-unsupported",
                 f"{name} is {reason}",
-                hint="linked 64-bit little-endian ELF files for x86-64 and AArch64 are read",
+                hint="linked ELF files for x86-64 and AArch64, PE and Mach-O files for x86-64 are read",
             )
         return FailedError("analysis-failed", f"{name}: {message['state']}: {reason}")

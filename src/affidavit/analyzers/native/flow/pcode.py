@@ -87,6 +87,8 @@ class Lifter:
 
         if self._context is None:
             self._context = pypcode.Context(self.convention.language)
+        if not code:
+            return []
         try:
             translated: Any = self._context.translate(code, base_address=address)
         except (pypcode.BadDataError, pypcode.UnimplError):

@@ -1,4 +1,4 @@
-"""Which functions of other files never return, by name: the C and C++ standards, POSIX, the Itanium C++ ABI, glibc, Windows."""
+"""Functions of other files that never return, by name: C and C++ standards, POSIX, Itanium C++ ABI, glibc, Windows."""
 
 from __future__ import annotations
 

@@ -206,6 +206,8 @@ def at_entry_height(frame: Frame, address: int, *, entry: tuple[int, int] = (7, 
         address: the place.
         entry: register and offset of the canonical frame address at entry: `rsp + 8` on x86-64.
     """
+    if not frame.shared and not frame.program:
+        return None
     try:
         return _Rules(frame).at(address) == entry
     except (IndexError, ValueError):

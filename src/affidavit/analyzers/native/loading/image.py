@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 __all__ = ["Area", "DamagedError", "Frame", "Image", "Symbol", "UnsupportedError"]
 
@@ -82,6 +82,7 @@ class Image:
 
     Attributes:
         machine: `x86-64` or `aarch64`.
+        abi: whose rules for registers and calls the code follows.
         areas: mapped ranges that have bytes, by address, without overlap.
         fixed: whether the code runs at the addresses of the file (no relocation may move it).
         entry: where the program starts, or None.
@@ -89,6 +90,7 @@ class Image:
         symbols: named functions.
         imports: slots that the loader fills with the address of a named function of another file.
         stubs: code that only jumps through such a slot: address to name.
+        thunks: where code may stand that only jumps through a slot, outside of sections of stubs.
         behind: stubs that lead to a function of this very file: address to that function's.
         pointers: values that the loader writes, by address.
         frames: the unwind table, by address.
@@ -99,11 +101,13 @@ class Image:
     machine: str
     areas: Sequence[Area]
     fixed: bool
+    abi: Literal["system-v", "windows"] = "system-v"
     entry: int | None = None
     roots: Sequence[tuple[int, str]] = ()
     symbols: Sequence[Symbol] = ()
     imports: Mapping[int, str] = field(default_factory=dict[int, str])
     stubs: dict[int, str] = field(default_factory=dict[int, str])
+    thunks: Sequence[int] = ()
     behind: dict[int, int] = field(default_factory=dict[int, int])
     pointers: Mapping[int, int] = field(default_factory=dict[int, int])
     frames: Sequence[Frame] = ()

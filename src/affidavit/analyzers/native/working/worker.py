@@ -28,10 +28,10 @@ from typing import Any, Final
 import orjson
 
 from affidavit.analyzers.native.flow.descent import World
-from affidavit.analyzers.native.flow.functions import Functions
+from affidavit.analyzers.native.flow.functions import STUBS, Functions
 from affidavit.analyzers.native.flow.machines import decoder_of
 from affidavit.analyzers.native.flow.switches import JumpResolver
-from affidavit.analyzers.native.loading.elf import load_elf
+from affidavit.analyzers.native.loading.formats import load
 from affidavit.analyzers.native.loading.image import DamagedError, Image, UnsupportedError
 from affidavit.analyzers.native.working.report import (
     Outline,
@@ -51,6 +51,9 @@ _MEMORY: Final = 4 << 30
 _PR_SET_PDEATHSIG: Final = 1
 _LENGTH: Final = struct.Struct("<Q")
 _STRINGS: Final = 2000
+_APART: Final = {"__stubs": 6}
+"""Bytes from one stub to the next where they are not aligned."""
+
 _STEP: Final = 64
 """Functions that a worker looks at before it says how far it is."""
 
@@ -82,7 +85,7 @@ def main() -> None:
 
 def _load(path: Path) -> Image:
     with path.open("rb") as file:
-        return load_elf(file)
+        return load(file)
 
 
 def _confine(seconds: float) -> None:
@@ -274,7 +277,7 @@ class _Worker:
         function = self.world.functions.by_start[start]
         if failed is None:
             try:
-                return report_of(self.world, self.strings, function)
+                return report_of(self.world, self.strings, function, self.stubs)
             except (
                 ArithmeticError,
                 LookupError,
@@ -290,13 +293,17 @@ class _Worker:
 def _stubs(image: Image, world: World) -> Iterator[tuple[int, int]]:
     """The stubs of the linkage table, each with its slot: every place in its sections whose code is one."""
     for area in image.areas:
-        if area.executable and area.name.startswith(".plt"):
+        if area.executable and area.name.startswith(STUBS):
             last = -1
-            for start in range(area.start, area.end, 8):
+            for start in range(area.start, area.end, _APART.get(area.name, 8)):
                 slot = world.decoder.stub(start)
                 if slot is not None and slot in image.imports and slot != last:
                     last = slot
                     yield start, slot
+    for start in image.thunks:
+        slot = world.decoder.stub(start)
+        if slot is not None and slot in image.imports:
+            yield start, slot
 
 
 def _send(connection: socket.socket, value: Any) -> None:
