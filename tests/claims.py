@@ -283,6 +283,25 @@ CLAIMS = (
         ),
     ),
     Claim(
+        id="native-flow-aarch64",
+        page="docs/native.md",
+        sentence="So it is on AArch64, where the compiler's own assembly proves the tables.",
+        tests=(
+            "analyzers/native/test_sqlite.py::test_every_function_is_found",
+            "analyzers/native/test_sqlite.py::test_every_branch_is_found_and_none_invented",
+            "analyzers/native/test_sqlite.py::test_every_jump_table_is_read_to_its_end",
+        ),
+    ),
+    Claim(
+        id="native-literals",
+        page="docs/native.md",
+        sentence="where the symbol table declares data (`$d`), that is an unknown.",
+        tests=(
+            "analyzers/native/test_aarch64.py::test_literals_are_no_code_and_are_listed",
+            "analyzers/native/test_aarch64.py::test_what_is_declared_to_be_data_is_not_decoded",
+        ),
+    ),
+    Claim(
         id="native-unproven",
         page="docs/native.md",
         sentence="An edge that nothing proves is marked as such.",
