@@ -224,3 +224,26 @@ def test_damaged_code_is_analysed(tmp_path: Path) -> None:
             for name in ("blocks", "edges", "calls"):
                 assert len({row["id"] for row in program.rows[name]}) == len(program.rows[name])
     assert codes <= {"artifact-damaged", "artifact-unsupported"}
+
+
+def _pe(machine: int, at: int = 64) -> bytes:
+    return b"MZ".ljust(60, b"\0") + struct.pack("<I", at) + b"PE\0\0" + struct.pack("<H", machine) + bytes(40)
+
+
+FOREIGN: dict[str, tuple[bytes, str]] = {
+    "a PE file for another machine": (_pe(0xAA64), "artifact-unsupported"),
+    "a PE file that ends in its headers": (_pe(0x8664)[:80], "artifact-damaged"),
+    "only the magic of Mach-O": (b"\xcf\xfa\xed\xfe", "artifact-damaged"),
+    "slices that are not there": (b"\xca\xfe\xba\xbe\0\0\0\x02" + bytes(40), "artifact-damaged"),
+}
+
+
+@pytest.mark.parametrize("name", list(FOREIGN))
+def test_other_formats_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    data, code = FOREIGN[name]
+    path = tmp_path / "binary"
+    path.write_bytes(data)
+    assert NativeAnalyzer().detect(path, data)
+    with pytest.raises(AffidavitError) as caught:
+        analyse(path, tmp_path / "facts")
+    assert caught.value.code == code
