@@ -80,6 +80,9 @@ def large_asars() -> dict[str, Callable[[Path], Path]]:
             path, [("deep.js", b"[" * (LARGEST // 2) + b"]" * (LARGEST // 2))], filled=False
         ),
         "100,000 files": lambda path: _archive(path, _many(100_000), filled=False),
+        "300,000 files, calls": lambda path: _archive(
+            path, [*_many(299_980), ("dense.js", b"a(b,c);" * (LARGEST // 7))], filled=False
+        ),
     }
 
 

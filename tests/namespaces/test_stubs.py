@@ -116,7 +116,7 @@ async def good() -> None:
     except df.Error as error:
         error.code.upper(), error.details["path"], error.retryable
     df.calls()[0]["evidence_id"].upper()
-    df.budget()["calls"] + 1
+    df.budget()["calls_left"] + 1
 """
 
 BAD = {

@@ -96,14 +96,14 @@ _FIELDS: Final = (
 )
 
 _TYPED_DICTS: Final = '''\
-class Found(TypedDict, Generic[_Row]):
+class Found(TypedDict, Generic[_Row], closed=True):
     """A batch item that is there."""
     status: Literal["found"]
     id: str
     item: _Row
     support: list[str]
 
-class Missed(TypedDict):
+class Missed(TypedDict, closed=True):
     """A batch item that is not, with the reason."""
     status: Literal["failed"]
     id: str
@@ -115,6 +115,12 @@ class Group(TypedDict):
     """How many of the counted rows have one value of the `by` field."""
     value: Any
     count: int
+
+class BudgetInfo(TypedDict, closed=True):
+    """What this run may still use."""
+    calls_left: int
+    result_bytes_left: int
+    seconds_left: float
 
 class CallInfo(TypedDict):
     """One call of this run."""
@@ -212,13 +218,13 @@ missing: Sequence[str] | None = None, reason: str | None = None) -> None:
     def session(self) -> SessionVerbs: ...
     def calls(self) -> list[CallInfo]:
         """The calls of this run so far."""
-    def budget(self) -> dict[str, float]:
+    def budget(self) -> BudgetInfo:
         """What this run may still use: seconds, calls, bytes."""'''
 
 _TAKEN: Final = (
     "AsyncIterator ItemsView Iterator KeysView Mapping Sequence ValuesView Any Generic Literal Never NotRequired "
-    "TypeVar overload TypedDict Found Missed Group CallInfo Kit PreambleInfo SessionVerbs UnknownInfo UnknownRelation "
-    "Df Error Source CoverageDict PageInfo LimitationDict Page Count results df"
+    "TypeVar overload TypedDict Found Missed Group BudgetInfo CallInfo Kit PreambleInfo SessionVerbs UnknownInfo "
+    "UnknownRelation Df Error Source CoverageDict PageInfo LimitationDict Page Count results df"
 )
 NAMES: Final = frozenset(_TAKEN.split())
 """Every name of the head that a declaration or class may not take."""

@@ -253,3 +253,26 @@ def test_no_header_crashes(tree: Any, size: int) -> None:
 def test_no_bytes_crash(raw: bytes) -> None:
     with suppress(VerificationError):
         parse_header(raw, 0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"files":{"naïve":{"files":{"日本 \\u00e9.js":{"size":1,"offset":"0"}}},"😀\\ud83d.js":{"size":0}}}'.encode(),
+        b'{"files":{"a\xff\xc3.js":{"size":1,"offset":"0"},"\xc3\xa9":{"size":1,"offset":"0"}}}',
+        '{"files":{"é":{"size":1,"offset":"0"},,}}'.encode(),
+        '{"files":{"é":1}} ü'.encode(),
+        b'{"files":{"\xc3":{"size":1 "offset":"0"}}}',
+    ],
+)
+def test_large_headers_say_what_small_ones_do(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    def outcome() -> object:
+        try:
+            header = parse_header(raw, 1)
+        except VerificationError as error:
+            return str(error)
+        return header.entries, header.limitations
+
+    small = outcome()
+    monkeypatch.setattr(asar_header, "_LARGE", 0)
+    assert outcome() == small

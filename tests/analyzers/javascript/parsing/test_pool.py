@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,6 +311,25 @@ def test_a_file_whose_tree_is_too_large_is_read_in_the_way_that_takes_less() -> 
     outcomes = {outcome.index: outcome for outcome in parse_all(jobs, processes=2)}
     assert specifiers(outcomes[0]) == ["other"]
     assert all(specifiers(outcomes[n]) == ["first", "last"] for n in (1, 2))
+
+
+@LINUX
+def test_what_the_list_of_files_takes_is_not_there_for_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = b"require('first');" + b"a(b,c);" * 60_000 + b"require('last');"
+    jobs = [job(0, dense), job(1, b"require('other')")]
+    again: list[int] = []
+    try_again = pool._Pool._try_again  # pyright: ignore[reportPrivateUsage]
+
+    def noted(self: Any, one: Any, *, thinned: bool) -> None:
+        again.append(one.job.index)
+        try_again(self, one, thinned=thinned)
+
+    monkeypatch.setattr(pool._Pool, "_try_again", noted)  # pyright: ignore[reportPrivateUsage]
+    for held, expected in ((300, []), (90 << 20, [0])):
+        monkeypatch.setattr(pool, "_HELD", held)
+        outcomes = {outcome.index: outcome for outcome in parse_all(jobs, processes=2)}
+        assert specifiers(outcomes[0]) == ["first", "last"]
+        assert again == expected
 
 
 @LINUX

@@ -35,6 +35,8 @@ _AHEAD: Final = 64 << 10
 """Bytes that may wait in a process behind the file that it reads."""
 _ROOM: Final = 240 << 20
 """Bytes of memory for the syntax trees of all processes together, but for one larger file alone."""
+_HELD: Final = 300
+"""Bytes of memory that every file takes in the process that listed it; they are taken off `_ROOM`."""
 _SHARE: Final = 96 << 20
 """Bytes that a file waits for, where its tree might need them, before it is read beside others."""
 _USUAL: Final = 52
@@ -166,6 +168,7 @@ class _Pool:
     def __init__(self, jobs: Sequence[Job], count: int, allowance: Allowance) -> None:
         large = (job for job in jobs if job.size > _LARGE)
         self._jobs = jobs
+        self._held = _HELD * len(jobs)
         self._large = deque(sorted(large, key=lambda job: (-job.size, job.index)))
         # Places only: there may be hundreds of thousands.
         self._small = deque(place for place, job in enumerate(jobs) if job.size <= _LARGE)
@@ -269,7 +272,13 @@ class _Pool:
 
     def _has_room(self, size: int, process: _Process) -> bool:
         others = self._taken(process)
-        return not others or others + _wanted(size) <= _ROOM
+        return not others or others + self._wanted(size) <= _ROOM - self._held
+
+    def _wanted(self, size: int) -> int:
+        """Bytes of memory that have to be free before a file of this size is read beside others."""
+        usual = _LEAST + _USUAL * size
+        wanted = _LEAST + min(_MOST * size, max(_SHARE, _USUAL * size))
+        return min(wanted, max(_ROOM - self._held, usual - self._held))
 
     def _taken(self, process: _Process) -> int:
         """The memory that all other processes may take."""
@@ -279,9 +288,9 @@ class _Pool:
         if not process.sent:
             process.since = time.monotonic()
         size = len(one.data)
-        one.room = _wanted(size)
+        one.room = self._wanted(size)
         if not self._unsent():
-            one.room = max(one.room, _ROOM - self._taken(process))
+            one.room = max(one.room, _ROOM - self._held - self._taken(process))
         process.sent.append(one)
         process.load += size
         process.room = max(process.room, one.room)
@@ -400,11 +409,6 @@ class _Pool:
     def _patience(self) -> float:
         nearest = min(self._deadline(process) for process in self._processes)
         return max(0.0, min(nearest - time.monotonic(), 3600.0))
-
-
-def _wanted(size: int) -> int:
-    """Bytes of memory that have to be free before a file of this size is read beside others."""
-    return _LEAST + min(_MOST * size, max(_SHARE, _USUAL * size))
 
 
 def _status_text(status: int) -> str:
