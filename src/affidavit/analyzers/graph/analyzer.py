@@ -28,6 +28,7 @@ MAX_LIMITATIONS = 1000
 """Refused functions that an analysis lists; the last limitation says how many more there were."""
 
 _EVERY = 500
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 
 
 class ExportAnalyzer:
@@ -41,9 +42,12 @@ class ExportAnalyzer:
 
     def detect(self, path: Path, head: bytes) -> bool:
         """Whether this analyzer reads the file (its first 4 KiB in `head`)."""
+        # Every file is asked about, and what reads an export takes a while to load.
+        if not head.lstrip(_BEFORE_JSON).startswith((b"{", b"[")) or not path.is_file():
+            return False
         from affidavit.analyzers.graph.reading import looks_exported
 
-        return path.is_file() and looks_exported(head)
+        return looks_exported(head)
 
     def identify(self, path: Path) -> Artifact:
         """Digest the file.
