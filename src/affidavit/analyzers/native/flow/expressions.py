@@ -283,14 +283,17 @@ def shifted(bounds: Bounds, by: int, size: int) -> Bounds | None:
 
 def narrow(condition: Expression, truth: bool) -> dict[Expression, Bounds]:
     """What a condition says of the values in it, where it has come out as `truth`."""
-    said = {node: found.bounds() for node, found in _narrow(condition, truth).items()}
-    for whole, (low, high) in list(said.items()):
+    found = _narrow(condition, truth)
+    said = {node: one.bounds() for node, one in found.items()}
+    for whole, one in found.items():
         node = whole
-        while node[0] == "zext":
+        while (
+            node[0] == "zext"
+        ):  # without single values: a table has an entry for them, which no way may lead to
             node = node[2]
             top = (1 << 8 * size_of(node)) - 1
-            if low <= top and node not in said:
-                said[node] = low, min(high, top)
+            if one.low <= top and node not in said:
+                said[node] = one.low, min(one.high, top)
     for node, bounds in list(said.items()):
         if node[0] == "INT_ADD" and is_constant(node[3]) and node[2] not in said:
             without = shifted(bounds, -node[3][1], node[1])
