@@ -18,10 +18,10 @@ from affidavit.errors import AffidavitError, FailedError, UsageError
 from affidavit.evidence import values
 from affidavit.evidence.identity import record_id
 from affidavit.evidence.record import Coverage, Limitation, Producer, Record, Subject, Success
+from affidavit.facts import collection as facts
 from affidavit.facts import page as shapes
 from affidavit.facts.collection import Answer, Collection, CollectionSpec, ParentRef
 from affidavit.facts.factfile import FactFileWriter, analysis_meta
-from affidavit.namespaces.datasets import collections as rooms
 from affidavit.namespaces.datasets.collections import collection_namespace
 from affidavit.namespaces.operation import Namespace, Operation, Reply
 from affidavit.namespaces.stubs import render
@@ -382,7 +382,7 @@ class TestLargeCollections:
             threads.append(threading.current_thread())
             return ask(*arguments, **named)
 
-        monkeypatch.setattr(rooms, "_INLINE_ROWS", 10)
+        monkeypatch.setattr(facts, "_QUICK_ROWS", 10)
         monkeypatch.setattr(Collection, "page", noting)
         assert call(operations["page"]) == expected
         assert threads != [threading.main_thread()]
@@ -390,7 +390,7 @@ class TestLargeCollections:
     def test_fail_as_small_ones_do(
         self, operations: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(rooms, "_INLINE_ROWS", 10)
+        monkeypatch.setattr(facts, "_QUICK_ROWS", 10)
         with pytest.raises(UsageError) as caught:
             call(operations["page"], where={"pth": 1})
         assert caught.value.code == "selector-invalid"
@@ -406,7 +406,7 @@ class TestLargeCollections:
             ended.set()
             return Answer(value=None, parameters={})
 
-        monkeypatch.setattr(rooms, "_INLINE_ROWS", 10)
+        monkeypatch.setattr(facts, "_QUICK_ROWS", 10)
         monkeypatch.setattr(Collection, "count", slow)
 
         async def run() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from affidavit.extensions import Analyzer, MountAdapter
+if TYPE_CHECKING:
+    from affidavit.extensions import Analyzer, MountAdapter
 
 __all__ = ["Finding", "loading"]
 
