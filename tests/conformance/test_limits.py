@@ -232,13 +232,14 @@ def test_calls_still_under_way_at_the_end_are_cancelled_and_joined(bench: Bench)
 
 
 def test_the_engine_goes_on_after_its_processes_died(bench: Bench) -> None:
-    others = set(_descendants())
+    others = set(_families())  # the engine of the other tests may make children at any time: it keeps them
     own = Bench(type(bench.engine)())
     world = World()
 
     async def killed(_: ScriptCall) -> None:
-        for pid in set(_descendants()) - others:
-            os.kill(pid, signal.SIGKILL)
+        for parent, children in _families().items():
+            for pid in [] if parent in others else [parent, *children]:
+                os.kill(pid, signal.SIGKILL)
 
     world.on_call = killed
     try:
@@ -253,7 +254,7 @@ def test_the_engine_goes_on_after_its_processes_died(bench: Bench) -> None:
         assert own.value("1 + 1") == 2
     finally:
         own.close()
-    assert set(_descendants()) <= others
+    assert set(_families()) <= others
 
 
 def test_several_runs_at_once_do_not_meet(bench: Bench) -> None:
@@ -285,9 +286,10 @@ def test_nothing_of_a_run_is_left_for_the_next(bench: Bench) -> None:
     assert bench.value("import math\nmath.pi") > 3.14
 
 
-def _descendants() -> list[int]:
+def _families() -> dict[int, list[int]]:
+    """The children of this process, and theirs."""
     found = [pid for task in Path("/proc/self/task").iterdir() for pid in _children(task / "children")]
-    return found + [child for pid in found for child in _children(Path(f"/proc/{pid}/task/{pid}/children"))]
+    return {pid: _children(Path(f"/proc/{pid}/task/{pid}/children")) for pid in found}
 
 
 def _children(listed: Path) -> list[int]:
