@@ -460,7 +460,10 @@ PART = re.compile(r"(.+\.(?:none|[0-9a-f]{12}))(?:\.part([2-9]|[1-9][0-9]{1,5}))
 def check_file(path):
     """Whatever kind of file it is. Of a journal all parts are read that stand beside it."""
     data = path.read_bytes()
-    need(not data.startswith(b"\x28\xb5\x2f\xfd"), "it is packed: unpack it first, with `zstd -d`")
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        seal = b"\x50\x2a\x4d\x18\x20\0\0\0" + hashlib.sha256(data[:-40]).digest()
+        need(data[-40:] == seal, "it is packed, and not as it was packed: its last 40 bytes are not its seal")
+        need(False, "it is packed: unpack it first, with `zstd -d`")
     if not data.startswith(b'{"n":'):
         return check_bundle(data)
     match = PART.fullmatch(path.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import subprocess
 import sys
@@ -216,11 +217,14 @@ def test_both_agree_on_any_tag(tag: str, text: str) -> None:
 
 
 def test_a_packed_bundle_is_to_be_unpacked_first(tmp_path: Path) -> None:
-    (tmp_path / "a.json.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
-    done = subprocess.run(
-        [*PLAIN_PYTHON, str(VERIFIER), str(tmp_path / "a.json.zst")], capture_output=True, text=True
-    )
-    assert (done.returncode, "unpack it first" in done.stdout) == (4, True)
+    frame = b"\x28\xb5\x2f\xfd" + bytes(20)
+    sealed = frame + b"\x50\x2a\x4d\x18\x20\0\0\0" + hashlib.sha256(frame).digest()
+    for content, said in ((sealed, "unpack it first"), (frame, "its seal"), (sealed[:-1] + b"x", "its seal")):
+        (tmp_path / "a.json.zst").write_bytes(content)
+        done = subprocess.run(
+            [*PLAIN_PYTHON, str(VERIFIER), str(tmp_path / "a.json.zst")], capture_output=True, text=True
+        )
+        assert (done.returncode, said in done.stdout) == (4, True)
 
 
 def test_parts_of_a_journal_are_read_together(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import importlib
 import os
 import stat
@@ -19,7 +20,10 @@ __all__ = ["open_input", "optional", "read_input", "sync_folder", "write_output"
 T = TypeVar("T")
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_FRAME_HEAD: Final = 18  # the longest that a frame has (RFC 8878, 3.1.1)
+# Behind the frame stands its SHA-256, in a frame that every reader of zstd skips (RFC 8878, 3.1.2): some bits of a
+# frame, such as the size of its window, say nothing of its content, and a change of them would not be seen otherwise.
+_SEAL: Final = b"\x50\x2a\x4d\x18" + (32).to_bytes(4, "little")
+_SEAL_BYTES: Final = len(_SEAL) + 32
 _PACKED_BLOCK: Final = 1 << 10  # may unpack to 40 MB
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -139,8 +143,23 @@ def _write(file: BinaryIO, write: Callable[[Callable[[bytes], object]], T], zstd
     if not zstd:
         return write(file.write)
     packer = optional("zstandard", "zstd").ZstdCompressor(level=10, write_checksum=True)
-    with packer.stream_writer(file, closefd=False) as packed:
-        return write(packed.write)
+    sealed = _Sealed(file)
+    with packer.stream_writer(sealed, closefd=False) as packed:
+        result = write(packed.write)
+    file.write(_SEAL + sealed.digest.digest())
+    return result
+
+
+class _Sealed:
+    """Writes on and digests what is written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
 
 
 def _publish(made: Path, path: Path, force: bool) -> None:
@@ -159,16 +178,14 @@ def _publish(made: Path, path: Path, force: bool) -> None:
 
 
 def _unpack(file: BinaryIO, to: BinaryIO, path: Path, max_bytes: int) -> None:
-    """Unpack exactly one frame that has a checksum and ends where the file does."""
+    """Unpack exactly one frame and its seal."""
     zstandard = optional("zstandard", "zstd")
     unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    left = _unsealed(file, path)
     size = 0
     try:
-        head = file.read(_FRAME_HEAD)
-        file.seek(0)
-        if not zstandard.get_frame_parameters(head).has_checksum:
-            raise _unpackable(path, "it has no checksum")
-        while not unpacker.eof and (packed := file.read(_PACKED_BLOCK)):
+        while not unpacker.eof and left and (packed := file.read(min(left, _PACKED_BLOCK))):
+            left -= len(packed)
             block = unpacker.decompress(packed)
             size += len(block)
             if size > max_bytes:
@@ -177,15 +194,36 @@ def _unpack(file: BinaryIO, to: BinaryIO, path: Path, max_bytes: int) -> None:
     except zstandard.ZstdError as error:
         raise _unpackable(path, str(error)) from None
     if not unpacker.eof:
+        raise _unpackable(path, "its frame has no end")
+    if unpacker.unused_data or left:
+        raise _unpackable(path, "something follows its frame")
+
+
+def _unsealed(file: BinaryIO, path: Path) -> int:
+    """How many bytes the seal is about; the file stands at its start then."""
+    size = file.seek(0, os.SEEK_END) - _SEAL_BYTES
+    if size < 0:
         raise _unpackable(path, "it was cut off")
-    if unpacker.unused_data or file.read(1):
-        raise _unpackable(path, "something follows its end")
+    file.seek(size)
+    seal = file.read(_SEAL_BYTES)
+    if not seal.startswith(_SEAL):
+        raise _unpackable(
+            path, "it does not end with the seal of a packed bundle: it was cut off or packed otherwise"
+        )
+    file.seek(0)
+    digest, left = hashlib.sha256(), size
+    while left and (block := file.read(min(left, 1 << 20))):
+        digest.update(block)
+        left -= len(block)
+    if digest.digest() != seal[len(_SEAL) :]:
+        raise _unpackable(path, "a byte of it is not as it was packed")
+    file.seek(0)
+    return size
 
 
 def _unpackable(path: Path, problem: str) -> VerificationError:
-    return VerificationError(
-        "bundle-damaged", f"{path} cannot be unpacked: {problem}", hint="ask for the file again"
-    )
+    hint = "ask for the file again; `zstd -d` unpacks what another program packed"
+    return VerificationError("bundle-damaged", f"{path} cannot be unpacked: {problem}", hint=hint)
 
 
 def _unreadable(path: Path, reason: str) -> UsageError:
