@@ -293,6 +293,21 @@ CLAIMS = (
         ),
     ),
     Claim(
+        id="native-on-demand",
+        page="docs/native.md",
+        sentence="It says what an analysis of everything says.",
+        tests=("analyzers/native/test_on_demand.py::test_a_part_says_what_the_whole_says",),
+    ),
+    Claim(
+        id="native-formats",
+        page="docs/native.md",
+        sentence="Each start that `.pdata` or `LC_FUNCTION_STARTS` tells is a function.",
+        tests=(
+            "analyzers/native/test_formats.py::test_functions_are_those_that_the_file_tells",
+            "analyzers/native/test_formats.py::test_starts_and_imports_of_compiled_rust",
+        ),
+    ),
+    Claim(
         id="native-literals",
         page="docs/native.md",
         sentence="where the symbol table declares data (`$d`), that is an unknown.",

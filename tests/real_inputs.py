@@ -1,4 +1,4 @@
-"""Real files to test on, fetched by exact version and digest through the npm client.
+"""Real files to test on, fetched by exact version and digest through the clients npm and pip.
 
 They live in a cache outside of the repository (`AFFIDAVIT_TEST_CACHE`, by default `~/.cache/affidavit/tests`) and are
 verified each time they are asked for. Several test processes may ask at once. Where npm, Node or the registry is not
@@ -27,7 +27,9 @@ import pytest
 
 __all__ = [
     "PACKAGES",
+    "WHEELS",
     "Package",
+    "Wheel",
     "application",
     "cache_root",
     "kept",
@@ -41,6 +43,7 @@ __all__ = [
     "source_request",
     "tarball",
     "unpacked",
+    "wheel",
 ]
 
 _ORACLES: Final = Path(__file__).parent / "oracles"
@@ -140,6 +143,44 @@ PACKAGES: Final[Mapping[str, Package]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """One published wheel: the release, the platform it is for, its file name and SHA-256."""
+
+    release: str
+    platform: str
+    file_name: str
+    sha256: str
+
+
+WHEELS: Final[Mapping[str, Wheel]] = {
+    "tree-sitter-windows": Wheel(
+        release="tree-sitter==0.26.1",
+        platform="win_amd64",
+        file_name="tree_sitter-0.26.1-cp311-cp311-win_amd64.whl",
+        sha256="10ffee79cfddbb16231d6f5152f895240d425e359ea9785dc2fa043cabf7281c",
+    ),
+    "tree-sitter-macos": Wheel(
+        release="tree-sitter==0.26.1",
+        platform="macosx_10_9_x86_64",
+        file_name="tree_sitter-0.26.1-cp311-cp311-macosx_10_9_x86_64.whl",
+        sha256="f1ec14b8eb354c9afb9de1a9cf16c6ffb770aa31962509d062ae513735a90c63",
+    ),
+    "iced-windows": Wheel(
+        release="iced-x86==1.21.0",
+        platform="win_amd64",
+        file_name="iced_x86-1.21.0-cp38-abi3-win_amd64.whl",
+        sha256="04e04a8cc49ca7d89448fb78e3bab4ae364cf1fc888c996540a791c9999077c1",
+    ),
+    "iced-macos": Wheel(
+        release="iced-x86==1.21.0",
+        platform="macosx_10_12_x86_64",
+        file_name="iced_x86-1.21.0-cp38-abi3-macosx_10_12_x86_64.whl",
+        sha256="bf4ff01b891dac585f40ee86ba482becdf7208d33c788f590dbff19409a02a41",
+    ),
+}
+
+
 def require_or_skip(reason: str) -> NoReturn:
     """End a test that cannot run here: skipped with the reason, failed under `CI=true`."""
     if os.environ.get("CI", "").lower() in {"1", "true"}:
@@ -172,6 +213,28 @@ def tarball(key: str) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             fetched.replace(target)
     return target
+
+
+def wheel(key: str) -> Path:
+    """The unpacked content of one of `WHEELS`, verified before it was unpacked."""
+    one = WHEELS[key]
+
+    def fill(folder: Path) -> None:
+        with _scratch() as scratch:
+            options = (
+                "--no-deps",
+                "--only-binary=:all:",
+                "--python-version=3.11",
+                f"--platform={one.platform}",
+            )
+            _run(("pip", "download", "--quiet", *options, one.release), scratch, one.file_name)
+            fetched = scratch / one.file_name
+            digest = _sha256(fetched)
+            if digest != one.sha256:
+                pytest.fail(f"{one.file_name} has SHA-256 {digest}, not {one.sha256}")
+            shutil.unpack_archive(fetched, folder, "zip")
+
+    return _built(f"wheel-{key}-{one.sha256[:16]}", fill)
 
 
 def unpacked(key: str) -> Path:
@@ -337,7 +400,7 @@ def _run(command: Sequence[str], folder: Path, what: str) -> None:
         said = done.stdout.decode(errors="replace")[-500:]
         if "EINTEGRITY" in said:
             pytest.fail(f"{what}: {said}")
-        require_or_skip(f"npm could not get {what}: {said}")
+        require_or_skip(f"{command[0]} could not get {what}: {said}")
 
 
 def _sha256(path: Path) -> str:

@@ -58,7 +58,7 @@ class NativeAnalyzer:
     """
 
     name = "native"
-    version = "1;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
+    version = "2;" + ";".join(f"{name}={version}" for name, version in DECODERS.items())
     collections: tuple[CollectionSpec, ...] = COLLECTIONS
     graphs: Mapping[str, GraphSpec] = GRAPHS
     parts = "functions"
