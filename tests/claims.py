@@ -319,7 +319,7 @@ CLAIMS = (
     Claim(
         id="native-objdump",
         page="docs/native.md",
-        sentence="Of 200 functions of SQLite and of the C library, chosen at random, each instruction leads where objdump says.",
+        sentence="Each instruction of 200 functions of SQLite and of libc, chosen at random, leads where objdump says.",
         tests=(
             "analyzers/native/test_second_disassembler.py::test_each_instruction_leads_where_objdump_says",
         ),
