@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,15 @@ def test_a_file_that_changed_is_read_anew(tmp_path: Path) -> None:
     module_namespace("py", str(path))
     written(tmp_path, TOOLS.replace("a + b", "a * b + 100"))
     assert call(module_namespace("py", str(path)), "add", a=1) == {"total": 102}
+
+
+def test_a_change_of_the_same_size_and_time_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, TOOLS)
+    was = path.stat()
+    module_namespace("py", str(path))
+    written(tmp_path, TOOLS.replace("a + b", "a - b"))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert call(module_namespace("py", str(path)), "add", a=1) == {"total": -1}
 
 
 def test_two_files_of_one_name_do_not_mix(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final, Literal
 
 from affidavit.errors import AffidavitError, FailedError, UsageError
@@ -211,7 +212,7 @@ def _run_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise FileNotFoundError("no such file")
     name = f"_mounted_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
     if spec is None or spec.loader is None:
         raise ImportError("not a Python source file")
     module = importlib.util.module_from_spec(spec)
@@ -223,6 +224,14 @@ def _run_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+class _FromSource(SourceFileLoader):
+    """Reads no compiled file: one of the same size and second as its source may be of an earlier text."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 def _functions(module: ModuleType) -> tuple[list[Callable[..., Any]], bool]:
