@@ -113,7 +113,8 @@ def test_a_file_that_changed_is_read_anew(tmp_path: Path) -> None:
     assert call(module_namespace("py", str(path)), "add", a=1) == {"total": 102}
 
 
-def test_a_change_of_the_same_size_and_time_is_read(tmp_path: Path) -> None:
+def test_a_change_of_the_same_size_and_time_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path = written(tmp_path, TOOLS)
     was = path.stat()
     module_namespace("py", str(path))
