@@ -106,9 +106,8 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path) -> 
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(chance.randrange(1, 60))]
         process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read()  # `communicate` would leave out what is buffered here
-        process.wait(timeout=60)
-        process.stdout.close()
+        with process:
+            rest = process.stdout.read()  # `communicate` would leave out what is buffered here
         # A last line may be cut by the kill: then it was not acknowledged.
         lines += [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
         for line in lines:
