@@ -15,6 +15,7 @@ import orjson
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.record import JsonValue
+from affidavit.runtime.engines.cpython.outbound import untagged
 from affidavit.runtime.ledger import failed
 from affidavit.runtime.memory.mentions import Mentions
 from affidavit.runtime.program import CallResult, CallReturned, Earlier
@@ -202,7 +203,7 @@ class Results:
             content = orjson.dumps(row.error) if row.kind == "error" else self.content(row)
         except AffidavitError:
             return None
-        self._contents[row.number] = content
+        self._contents[row.number] = content = untagged(content)  # here, where it is done once
         return content
 
     async def serve(self, arguments: Mapping[str, JsonValue]) -> CallResult:

@@ -8,7 +8,7 @@ and annotated names at the top level, which are the names that a script sees.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -108,15 +108,18 @@ class Catalogue:
             namespaces=self.namespaces | other.namespaces,
         )
 
-    def lineage(self, name: str) -> Iterator[StubClass]:
+    def lineage(self, name: str) -> Sequence[StubClass]:
         """A class and the classes it inherits from, nearest first."""
-        pending, seen = [name], set[str]()
+        first = self.classes.get(name)
+        if first is None or not first.bases:
+            return () if first is None else (first,)
+        pending, seen = [name], dict[str, StubClass]()
         while pending:
             current = self.classes.get(pending.pop(0))
             if current is not None and current.name not in seen:
-                seen.add(current.name)
-                yield current
+                seen[current.name] = current
                 pending += current.bases
+        return tuple(seen.values())
 
     def attributes(self, name: str) -> list[str]:
         """The public attributes of a class: fields, properties and methods. Empty for dictionaries.

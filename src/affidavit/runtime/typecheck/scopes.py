@@ -8,13 +8,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 __all__ = ["Binding", "Scope", "Script", "strings_in"]
 
 Kind: TypeAlias = Literal["module", "function", "class", "comprehension"]
 
 _DYNAMIC = frozenset({"exec", "eval", "globals", "locals", "vars", "builtins", "__builtins__"})
+_CAPTURED: Final = {
+    "arg": "arg",
+    "ExceptHandler": "name",
+    "MatchAs": "name",
+    "MatchStar": "name",
+    "MatchMapping": "rest",
+    "TypeVar": "name",
+    "ParamSpec": "name",
+    "TypeVarTuple": "name",
+}
+"""By the kind of node, which of its fields is a name that it binds."""
 _DYNAMIC_ATTRIBUTES = frozenset({"__dict__", "_getframe", "__globals__", "f_globals", "f_locals"})
 
 
@@ -211,15 +222,12 @@ class Script:
 
     def _note_captured(self, node: ast.AST, scope: Scope) -> None:
         """Names bound by plain strings in the tree: parameters, handlers, patterns, type parameters."""
-        name = getattr(node, "arg", None) if isinstance(node, ast.arg) else None
+        captured = _CAPTURED.get(type(node).__name__)
+        if captured is None:
+            return
         if isinstance(node, ast.ExceptHandler):
             self.handlers.append(node)
-        if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            name = node.name
-        elif isinstance(node, ast.MatchMapping):
-            name = node.rest
-        elif type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
-            name = getattr(node, "name", None)
+        name = getattr(node, captured)
         if isinstance(name, str):
             self._bind(name, scope, Binding(node=node))
 

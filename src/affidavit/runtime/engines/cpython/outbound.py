@@ -14,6 +14,7 @@ from affidavit.runtime.program import CallResult, CallReturned, Earlier, Program
 
 __all__ = ["program_body", "settled_frame", "untagged"]
 
+_FLOAT: Final = b'"$float"'
 # At most fifteen digits: such a decimal is one float, and `repr` writes it so.
 _WHOLE_FLOAT: Final = re.compile(rb'\{"\$float":"(-?(?:0|[1-9][0-9]{0,14})\.0)"\}')
 
@@ -24,7 +25,7 @@ def untagged(body: bytes) -> bytes:
     They have tags since JSON at large does not tell 1.0 from 1. A child's reader does, and a value without tags is read
     there in a tenth of the time. Nothing but a tag looks like one: in a text, each quotation mark has a backslash.
     """
-    return b"".join(_WHOLE_FLOAT.split(body))
+    return b"".join(_WHOLE_FLOAT.split(body)) if _FLOAT in body else body
 
 
 def program_body(program: Program) -> bytes:

@@ -32,6 +32,9 @@ _START_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 5.0
 _CONTROL: Final = 4096
 _READY_BYTES: Final = 4096
+_SENDING: Final = (
+    2 << 20
+)  # a program with what its rows hold, and the kernel's own account of it: sent at one go
 _ROOT: Final = Path(__file__).parents[4]  # the folder that holds the package
 
 # Isolated as `-I` would, but for the hash seed, which `-I` would ignore; the environment is ours entirely.
@@ -236,6 +239,7 @@ class Zygote:
         memory = -1
         try:
             ours.setblocking(False)
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)  # as far as the system allows
             memory = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(memory, OUTPUT_BYTES)
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

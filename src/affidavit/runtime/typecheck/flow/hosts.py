@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from affidavit.runtime.typecheck.catalogue import Catalogue, Method, members, named
 from affidavit.runtime.typecheck.flow.shapes import (
@@ -32,6 +33,9 @@ _STREAMS = frozenset({"AsyncIterator", "AsyncIterable", "AsyncGenerator"})
 _MAPPINGS = frozenset({"dict", "Dict", "Mapping"})
 _SCALARS = frozenset({"str", "int", "float", "bool", "bytes", "None", "Literal"})
 
+_Subscript: TypeAlias = tuple[str, tuple[int | str | None, ...], ast.expr | None]
+"""A definition of `__getitem__`: the type of its key, the literals of that, and what it returns; None: unknown."""
+
 
 class Hosts:
     """Reads shapes off one catalogue. Equal questions have the same answer: the very same shapes."""
@@ -41,6 +45,8 @@ class Hosts:
         self._made: dict[
             tuple[int, object], tuple[ast.AST, Shape]
         ] = {}  # the node is held: its id must stay its own
+        self._read: dict[tuple[int, object], tuple[ast.AST, Values]] = {}
+        self._subscripts: dict[str, list[_Subscript]] = {}
 
     def value(self, name: str) -> Values:
         """What a name of the host is: `df`, an input, a function."""
@@ -51,10 +57,13 @@ class Hosts:
 
     def shapes(self, annotation: ast.expr, owner: HostObject | Record | None) -> Values:
         """The shapes of an annotation; the type variables in it mean what they mean in `owner`."""
-        found: set[Shape] = set()
-        for member in members(annotation):
-            found |= self._member(member, owner)
-        return frozenset(found) if UNKNOWN not in found else UNKNOWNS
+        key = (id(annotation), owner)
+        if key not in self._read:
+            found: set[Shape] = set()
+            for member in members(annotation):
+                found |= self._member(member, owner)
+            self._read[key] = (annotation, frozenset(found) if UNKNOWN not in found else UNKNOWNS)
+        return self._read[key][1]
 
     def attribute(self, owner: HostObject, name: str) -> Values | None:
         """An attribute, UNKNOWN where not all are known, or None for one that it certainly does not have."""
@@ -87,17 +96,16 @@ class Hosts:
 
     def item(self, owner: HostObject, index: ast.expr) -> Values | None:
         """What an index or key gives; None where it certainly is not there."""
-        definitions = self._catalogue.method(owner.name, "__getitem__")
         key = key_of(index)
-        for definition in definitions:
-            wanted = _wanted(definition)
-            if wanted is None or definition.returns is None:
+        kind = type(key).__name__
+        if owner.name not in self._subscripts:
+            definitions = self._catalogue.method(owner.name, "__getitem__")
+            self._subscripts[owner.name] = [_subscript(definition) for definition in definitions]
+        for wanted, literals, returns in self._subscripts[owner.name]:
+            if returns is None:
                 return UNKNOWNS
-            if named(wanted) == "Literal":
-                if key is not None and key in _literals(wanted):
-                    return self.shapes(definition.returns, owner)
-            elif key is not None and named(wanted) == type(key).__name__:
-                return self.shapes(definition.returns, owner)
+            if key is not None and (key in literals if wanted == "Literal" else wanted == kind):
+                return self.shapes(returns, owner)
         if isinstance(key, str) and key in self._catalogue.item_keys(owner.name):
             return UNKNOWNS
         return None if isinstance(key, str) and self._catalogue.item_keys(owner.name) else UNKNOWNS
@@ -194,6 +202,13 @@ def key_of(index: ast.expr) -> int | str | None:
 def _wanted(definition: Method) -> ast.expr | None:
     parameters = [*definition.args.posonlyargs, *definition.args.args]
     return parameters[1].annotation if len(parameters) > 1 else None
+
+
+def _subscript(definition: Method) -> _Subscript:
+    wanted = _wanted(definition)
+    if wanted is None:
+        return "", (), None
+    return named(wanted), tuple(_literals(wanted)), definition.returns
 
 
 def _literals(wanted: ast.expr) -> list[int | str | None]:

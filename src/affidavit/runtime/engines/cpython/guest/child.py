@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import atexit
+import gc
 import inspect
 import linecache
 import math
@@ -249,7 +250,7 @@ class _Run:
         try:
             self._compiled = compile_script(self._source, SCRIPT)
             if results is not None:
-                results.read_ahead()
+                _read_ahead(results)
         except BaseException as problem:
             self._refused = problem
 
@@ -359,6 +360,16 @@ class _Run:
             message = f"it is {len(data)} bytes as JSON, the limit is {self._result_bytes}"
             raise AffidavitError("output-exceeded", message, hint="return less: filter, aggregate, or page")
         return data, notes
+
+
+def _read_ahead(results: Results) -> None:
+    """Read what came along. It lives as long as the process, so that looking through it for garbage is for nothing."""
+    gc.disable()
+    try:
+        results.read_ahead()
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _one() -> int:
