@@ -15,7 +15,7 @@ import orjson
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.engines.cpython.outbound import untagged
+from affidavit.runtime.engines.cpython.outbound import packed
 from affidavit.runtime.ledger import failed
 from affidavit.runtime.memory.mentions import Mentions
 from affidavit.runtime.program import CallResult, CallReturned, Earlier
@@ -32,6 +32,9 @@ INLINE_BYTES: Final = 16 << 10
 
 SENT_BYTES: Final = 1 << 20
 """What the rows that a script names may hold together to be sent along with it; others are fetched when asked for."""
+
+PACKED_BYTES: Final = 64 << 10
+"""Longer content is sent as JSON: to pack it takes longer than a script that may not ask for it should wait."""
 
 ERROR_BYTES: Final = 2 << 10
 """What an error row keeps of its error."""
@@ -69,9 +72,15 @@ class ResultRow:
     type: Mapping[str, JsonValue] | None = None
 
     def earlier(self, content: bytes | None = None) -> Earlier:
-        """The row as engines know it, with what it holds where that is sent along."""
+        """The row as engines know it, with what it holds (encoded JSON bytes) where that is sent along."""
+        short = packed(content) if content is not None and len(content) <= PACKED_BYTES else None
         return Earlier(
-            number=self.number, run_id=self.run_id, kind=self.kind, size=self.size, content=content
+            number=self.number,
+            run_id=self.run_id,
+            kind=self.kind,
+            size=self.size,
+            content=content if short is None else short,
+            packed=short is not None,
         )
 
 
@@ -127,7 +136,7 @@ class Results:
         self._session = session
         self._until = until
         self._rows: tuple[ResultRow, ...] = ()
-        self._contents: dict[int, bytes] = {}  # what was sent along of the present rows, by run number
+        self._sent: dict[int, Earlier] = {}  # the present rows that were sent along, by run number
         self._seq: int | None = None
         self._ours: deque[int] = deque(maxlen=TAIL)
 
@@ -165,15 +174,12 @@ class Results:
     def earlier(self, named: Mentions) -> tuple[Earlier, ...]:
         """The rows as engines know them, with what those hold that a script names."""
         rows = self.rows()
-        self._contents = {
-            row.number: self._contents[row.number] for row in rows if row.number in self._contents
-        }
+        self._sent = {row.number: self._sent[row.number] for row in rows if row.number in self._sent}
         room, made = SENT_BYTES, list[Earlier]()
         chosen = _chosen(rows, named)
         for row in rows:
-            content = self._sent(row) if row.number in chosen and row.size <= room else None
-            room -= len(content or b"")
-            made.append(row.earlier(content))
+            made.append(self._whole(row) if row.number in chosen and row.size <= room else row.earlier())
+            room -= len(made[-1].content or b"")
         return tuple(made)
 
     def numbers(self) -> list[int]:
@@ -195,16 +201,15 @@ class Results:
             return b"null"
         raise _unavailable(row)
 
-    def _sent(self, row: ResultRow) -> bytes | None:
-        """What a row holds. Where that cannot be had, the script is told when it asks."""
-        if row.number in self._contents:
-            return self._contents[row.number]
-        try:
-            content = orjson.dumps(row.error) if row.kind == "error" else self.content(row)
-        except AffidavitError:
-            return None
-        self._contents[row.number] = content = untagged(content)  # here, where it is done once
-        return content
+    def _whole(self, row: ResultRow) -> Earlier:
+        """A row with what it holds. Where that cannot be had, the script is told when it asks."""
+        if row.number not in self._sent:
+            try:
+                content = orjson.dumps(row.error) if row.kind == "error" else self.content(row)
+            except AffidavitError:
+                return row.earlier()
+            self._sent[row.number] = row.earlier(content)
+        return self._sent[row.number]
 
     async def serve(self, arguments: Mapping[str, JsonValue]) -> CallResult:
         """Answer what a script asks of a row: `want` is `row`, `data`, `load` or `error`, `number` the run's.

@@ -7,7 +7,7 @@ subscripts, awaited and un-awaited calls, and iteration. Where it is not certain
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -76,6 +76,7 @@ class Resolver:
         self.script = script
         self.catalogue = catalogue
         self._known: dict[ast.AST, Resolved] = {}
+        self._items: dict[str, dict[int | str, ast.expr]] = {}
 
     def resolve(self, node: ast.AST, fuel: int = _FUEL) -> Resolved:
         """What the expression is, or None where that is not certain."""
@@ -224,14 +225,22 @@ class Resolver:
         if key is None:
             return None
         variables = self._variables(owner, name) if name in self.catalogue.classes else owner.variables
+        if name not in self._items:
+            self._items[name] = dict(reversed([*self._literal_items(name)]))  # the first of equal keys stays
+        returns = self._items[name].get(key)
+        if returns is None:
+            return None
+        return Value(annotation=_substitute(returns, variables), root=owner.root, variables=variables)
+
+    def _literal_items(self, name: str) -> Iterator[tuple[int | str, ast.expr]]:
+        """The keys that the overloads of a class's `__getitem__` name, and what each gives."""
         for definition in self.catalogue.method(name, "__getitem__"):
             parameters = [*definition.args.posonlyargs, *definition.args.args]
             wanted = parameters[1].annotation if len(parameters) > 1 else None
             literals = _arguments(wanted) if wanted is not None and named(wanted) == "Literal" else []
-            if definition.returns is not None and key in [_literal(literal) for literal in literals]:
-                annotation = _substitute(definition.returns, variables)
-                return Value(annotation=annotation, root=owner.root, variables=variables)
-        return None
+            for key in map(_literal, literals):
+                if key is not None and definition.returns is not None:
+                    yield key, definition.returns
 
     def _variables(self, value: Value, name: str) -> Mapping[str, ast.expr]:
         parameters = self.catalogue.classes[name].parameters

@@ -6,7 +6,7 @@ Everything here errs to one side: a name counts as bound when it may be.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -26,6 +26,12 @@ _CAPTURED: Final = {
     "TypeVarTuple": "name",
 }
 """By the kind of node, which of its fields is a name that it binds."""
+_PLACED: Final = (ast.expr, ast.keyword)
+_SCOPED: Final = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp, ast.comprehension,
+)  # fmt: skip
+"""Nodes whose children are not all evaluated in the scope that they stand in themselves."""
 _DYNAMIC_ATTRIBUTES = frozenset({"__dict__", "_getframe", "__globals__", "f_globals", "f_locals"})
 
 
@@ -156,18 +162,21 @@ class Script:
             node, scope = stack.pop()
             self.nodes.append(node)
             self._scopes[node] = scope
-            if isinstance(node, ast.expr | ast.keyword):
+            if isinstance(node, _PLACED):
                 place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
                 self._places.setdefault(place, []).append(node)
             self._note(node, scope)
-            children = list(self._children(node, scope))
-            for child, _ in children:
-                self._parents[child] = node
+            inner = list(ast.iter_child_nodes(node)) if node._fields else ()
+            children = [(child, scope) for child in inner]
+            if isinstance(node, _SCOPED):
+                children = list(self._children(node, inner, scope))
+            self._parents.update(dict.fromkeys(inner, node))
             stack += reversed(children)
 
-    def _children(self, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    def _children(
+        self, node: ast.AST, children: Sequence[ast.AST], scope: Scope
+    ) -> Iterator[tuple[ast.AST, Scope]]:
         """The children of a node with the scope that each is evaluated in; binders before what they bind for."""
-        children = list(ast.iter_child_nodes(node))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             inner = self._inner("class" if isinstance(node, ast.ClassDef) else "function", scope)
             body = set(node.body) if isinstance(node.body, list) else {node.body}
@@ -180,8 +189,6 @@ class Script:
         elif isinstance(node, ast.comprehension):
             outer = scope.parent if self._is_first_generator(node) and scope.parent else scope
             yield from ((child, outer if child is node.iter else scope) for child in children)
-        else:
-            yield from ((child, scope) for child in children)
 
     def _inner(self, kind: Kind, scope: Scope) -> Scope:
         inner = Scope(kind=kind, parent=scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from affidavit.evidence import values
-from affidavit.runtime.engines.cpython.outbound import program_body, untagged
+from affidavit.runtime.engines.cpython.outbound import packed, program_body, untagged
 from affidavit.runtime.engines.cpython.wire import SECTIONS
 from affidavit.runtime.program import Earlier, Program
 
@@ -31,6 +32,32 @@ _VALUES = st.recursive(
 def test_values_are_told_unchanged(value: Any) -> None:
     told = values.decode(json.loads(untagged(orjson.dumps(values.encode(value)))))
     assert repr(told) == repr(value)
+
+
+@given(_VALUES)
+@example({"a": [1.0, "b", None, True, -7, {"c": {}}]})
+@example({"$float": "1.0"})
+@example(["$int", 2**53])
+def test_values_are_packed_unchanged_or_not_at_all(value: Any) -> None:
+    body = orjson.dumps(values.encode(value))
+    short = packed(body)
+    assert short is None or repr(marshal.loads(short)) == repr(value)
+    assert (short is None) == (b'"$' in untagged(body))
+
+
+def test_what_is_nested_too_deeply_is_not_packed() -> None:
+    assert packed(b"[" * 3_000 + b"]" * 3_000) is None
+
+
+def test_packed_rows_are_sent_as_they_are() -> None:
+    short = packed(b'{"n":[1,2]}')
+    assert short is not None
+    row = Earlier(number=1, run_id="r1", kind="data", size=11, content=short, packed=True)
+    body = program_body(Program(source="1", tree={}, results=(row,)))
+    assert body.endswith(short)
+    lengths = SECTIONS.unpack_from(body)
+    header = json.loads(body[SECTIONS.size :][: lengths[0]])
+    assert header["results"] == [[1, "r1", "data", 11, len(short), True]]
 
 
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.0, -12.0, 999999999999999.0])
@@ -54,8 +81,8 @@ def test_what_rows_hold_follows_the_program() -> None:
     lengths = SECTIONS.unpack_from(body)
     assert len(body) == SECTIONS.size + sum(lengths)
     assert json.loads(body[SECTIONS.size :][: lengths[0]])["results"] == [
-        [3, "r3", "data", 9, 9],
-        [2, "r2", "large", 20_000, 0],
-        [1, "r1", "data", 1, 1],
+        [3, "r3", "data", 9, 9, False],
+        [2, "r2", "large", 20_000, 0, False],
+        [1, "r1", "data", 1, 1, False],
     ]
     assert body.endswith(b'{"x":1.0}{"n":2.0}7')

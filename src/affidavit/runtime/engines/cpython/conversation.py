@@ -112,7 +112,7 @@ class Conversation:
         self._post(PROGRAM, program_body(program))
 
     def _post(self, kind: int, body: bytes) -> None:
-        self._out.append(LENGTH.pack(len(body) + 1) + bytes((kind,)) + body)
+        self._out += (LENGTH.pack(len(body) + 1) + bytes((kind,)), body)
 
     def _flush(self) -> None:
         """Send what is queued; what does not fit waits until the child reads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -12,8 +13,9 @@ import orjson
 from affidavit.runtime.engines.cpython.wire import FAILED, RETURNED, SECTIONS, SETTLED
 from affidavit.runtime.program import CallResult, CallReturned, Earlier, Program
 
-__all__ = ["program_body", "settled_frame", "untagged"]
+__all__ = ["packed", "program_body", "settled_frame", "untagged"]
 
+_TAG: Final = b'"$'
 _FLOAT: Final = b'"$float"'
 # At most fifteen digits: such a decimal is one float, and `repr` writes it so.
 _WHOLE_FLOAT: Final = re.compile(rb'\{"\$float":"(-?(?:0|[1-9][0-9]{0,14})\.0)"\}')
@@ -26,6 +28,20 @@ def untagged(body: bytes) -> bytes:
     there in a tenth of the time. Nothing but a tag looks like one: in a text, each quotation mark has a backslash.
     """
     return b"".join(_WHOLE_FLOAT.split(body)) if _FLOAT in body else body
+
+
+def packed(body: bytes) -> bytes | None:
+    """Encoded JSON as `marshal` writes what it holds; None where that needs tags, or is nested too deeply.
+
+    Host and child are the same interpreter, and nothing is read so that came from a child.
+    """
+    plain = untagged(body)
+    if _TAG in plain:
+        return None
+    try:
+        return marshal.dumps(orjson.loads(plain))
+    except ValueError:
+        return None
 
 
 def program_body(program: Program) -> bytes:
@@ -52,9 +68,9 @@ def program_body(program: Program) -> bytes:
         json.dumps(header).encode(),
         orjson.dumps(program.tree),
         untagged(orjson.dumps(program.inputs)),
-        b"".join(held),
     ]
-    return SECTIONS.pack(*map(len, parts)) + b"".join(parts)
+    lengths = SECTIONS.pack(*map(len, parts), sum(map(len, held)))
+    return b"".join([lengths, *parts, *held])
 
 
 def settled_frame(number: int, result: CallResult) -> tuple[int, bytes]:
@@ -73,10 +89,10 @@ def settled_frame(number: int, result: CallResult) -> tuple[int, bytes]:
 
 
 def _rows(results: Sequence[Earlier], held: list[bytes]) -> list[list[object]]:
-    """Rows as the header has them: the last item is the length of what they hold, 0 where that is not sent along."""
+    """Rows as the header has them: last the length of what they hold, 0 where that is not sent along, and its form."""
     rows: list[list[object]] = []
     for row in results:
-        content = untagged(row.content or b"")
-        held.append(content)
-        rows.append([row.number, row.run_id, row.kind, row.size, len(content)])
+        content = row.content or b""
+        held.append(content if row.packed else untagged(content))
+        rows.append([row.number, row.run_id, row.kind, row.size, len(held[-1]), row.packed])
     return rows

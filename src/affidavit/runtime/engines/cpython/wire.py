@@ -2,7 +2,8 @@
 
 Between the host and a child go frames: `<length><kind><body>`, length over kind and body.
 
-Towards the child, bodies are binary headers followed by JSON that the host vouches for. From the child, every body is
+Towards the child, bodies are binary headers followed by JSON (what rows of `results` hold also as `marshal` writes it)
+that the host vouches for. From the child, every body is
 JSON (or a JSON header and JSON), because the host must check each part of it.
 """
 

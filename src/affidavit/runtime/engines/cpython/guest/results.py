@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from marshal import loads
 from typing import Any, Final, NoReturn, overload
 
 from affidavit.runtime.engines.cpython.guest.bridge import Bridge, Error, value_of
@@ -28,10 +29,29 @@ class Row:
         size: bytes of its value as JSON.
     """
 
-    __slots__ = ("_ahead", "_bridge", "_error", "_sent", "_value", "kind", "number", "run_id", "size")
+    __slots__ = (
+        "_ahead",
+        "_bridge",
+        "_error",
+        "_packed",
+        "_sent",
+        "_value",
+        "kind",
+        "number",
+        "run_id",
+        "size",
+    )
 
     def __init__(
-        self, bridge: Bridge, number: int, run_id: str, kind: str, size: int, sent: bytes = b""
+        self,
+        bridge: Bridge,
+        number: int,
+        run_id: str,
+        kind: str,
+        size: int,
+        sent: bytes = b"",
+        *,
+        packed: bool = False,
     ) -> None:
         put = object.__setattr__
         put(self, "_bridge", bridge)
@@ -39,7 +59,8 @@ class Row:
         put(self, "run_id", run_id)
         put(self, "kind", kind)
         put(self, "size", size)
-        put(self, "_sent", sent)  # what it holds, as JSON, where it came along with the program
+        put(self, "_sent", sent)  # what it holds, where it came along with the program
+        put(self, "_packed", packed)  # as `marshal` writes it, else as JSON
         put(self, "_ahead", _MISSING)
         put(self, "_value", None if kind == "done" else _MISSING)
         put(self, "_error", _MISSING if kind == "error" else None)
@@ -109,7 +130,10 @@ class Row:
     def _held(self) -> Any:
         """What came along."""
         ahead: Any = getattr(self, "_ahead")  # noqa: B009
-        return value_of(getattr(self, "_sent")) if ahead is _MISSING else ahead  # noqa: B009
+        if ahead is not _MISSING:
+            return ahead
+        read = loads if getattr(self, "_packed") else value_of  # noqa: B009
+        return read(getattr(self, "_sent"))  # noqa: B009
 
     def _came(self, *kinds: str) -> bool:
         """Whether what a row of these kinds holds came along with the program."""
@@ -143,12 +167,14 @@ class Results(Sequence[Row]):
 
     __slots__ = ("_bridge", "_rows")
 
-    def __init__(self, bridge: Bridge, rows: Iterable[tuple[int, str, str, int, int]], sent: bytes) -> None:
+    def __init__(
+        self, bridge: Bridge, rows: Iterable[tuple[int, str, str, int, int, bool]], sent: bytes
+    ) -> None:
         self._bridge = bridge
         made: list[Row] = []
         at = 0
-        for number, run_id, kind, size, length in rows:
-            made.append(Row(bridge, number, run_id, kind, size, sent[at : at + length]))
+        for number, run_id, kind, size, length, packed in rows:
+            made.append(Row(bridge, number, run_id, kind, size, sent[at : at + length], packed=packed))
             at += length
         self._rows = tuple(made)
 
