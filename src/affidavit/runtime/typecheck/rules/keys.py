@@ -16,6 +16,7 @@ from affidavit.runtime.typecheck.flow.shapes import (
     Shape,
     Values,
 )
+from affidavit.runtime.typecheck.resolve import Value
 from affidavit.runtime.typecheck.rules import suggest, tested
 from affidavit.runtime.typecheck.rules.case import Case, attribute_place
 from affidavit.runtime.typecheck.verdict import Diagnostic
@@ -66,7 +67,7 @@ def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:
     for node in case.script.nodes:
         match node:
             case ast.Subscript(ctx=ast.Load(), slice=ast.Constant(value=str(key))):
-                if key not in written and not may_exist(case, key):
+                if key not in written and not _is_declared(case, node) and not may_exist(case, key):
                     yield node
             case ast.Attribute(ctx=ast.Load(), attr=name) if name not in known and not name.startswith("_"):
                 if not case.is_probed(name) and not _is_of_module(case, node):
@@ -75,6 +76,13 @@ def _doubtful(case: Case) -> Iterator[ast.Subscript | ast.Attribute | ast.Call]:
                 yield node
             case _:
                 pass
+
+
+def _is_declared(case: Case, node: ast.Subscript) -> bool:
+    """Whether the one type of what is read has the key: following what gets there takes longer and tells no more."""
+    owner = case.resolver.resolve(node.value)
+    declared = isinstance(owner, Value) and case.resolver.class_of(owner) != ""
+    return declared and isinstance(case.resolver.resolve(node), Value)
 
 
 def _known_attributes(case: Case) -> frozenset[str]:
