@@ -32,7 +32,7 @@ _START_SECONDS: Final = 30.0
 _CLOSE_SECONDS: Final = 5.0
 _CONTROL: Final = 4096
 _READY_BYTES: Final = 4096
-_SENDING: Final = 2 << 20  # a program with what its rows hold goes at one go, the kernel's own account included
+_SENDING: Final = 2 << 20  # for a program with its rows at one go, the kernel's account included
 _ROOT: Final = Path(__file__).parents[4]  # the folder that holds the package
 
 # Isolated as `-I` would, but for the hash seed, which `-I` would ignore; the environment is ours entirely.
