@@ -178,6 +178,18 @@ WHEELS: Final[Mapping[str, Wheel]] = {
         file_name="iced_x86-1.21.0-cp38-abi3-macosx_10_12_x86_64.whl",
         sha256="bf4ff01b891dac585f40ee86ba482becdf7208d33c788f590dbff19409a02a41",
     ),
+    "cities": Wheel(
+        release="geopointdb==1.2.0",
+        platform="any",
+        file_name="geopointdb-1.2.0-py3-none-any.whl",
+        sha256="ce31290257a457c777fc5af5b2772d29d8ae81fbbba285c857799e5f3ffeeee5",
+    ),
+    "arabic": Wheel(
+        release="arramooz-pysqlite==0.4.2",
+        platform="any",
+        file_name="arramooz_pysqlite-0.4.2-py3-none-any.whl",
+        sha256="9c7234e1822908963e6539ac97aa6dd31f21583e5550d5cfe5d9ac1726b08ef6",
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, cast
 from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue, Producer
 from affidavit.extensions import HelperModule
-from affidavit.namespaces._annotations import names_in
+from affidavit.namespaces.annotations import names_in
 from affidavit.namespaces.names import BUILTIN_NAMES
 from affidavit.namespaces.operation import Namespace, Operation, Parameter
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from affidavit.evidence.record import JsonValue
-from affidavit.namespaces._annotations import MAX_ANNOTATION, Fields, literals, typed_dict, union
 from affidavit.namespaces._jsonschema import resolve
+from affidavit.namespaces.annotations import MAX_ANNOTATION, Fields, literals, typed_dict, union
 from affidavit.namespaces.names import class_name
 
 __all__ = ["Annotator", "Direction"]

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from affidavit.errors import UsageError
 from affidavit.evidence.record import JsonValue
 from affidavit.evidence.values import decode
-from affidavit.namespaces._annotations import renamed, typed_dict, union
+from affidavit.namespaces.annotations import renamed, typed_dict, union
 from affidavit.namespaces.names import BUILTIN_NAMES, class_name
 
 __all__ = ["Inferred", "infer", "input_stub"]

@@ -15,7 +15,7 @@ from typing import Final
 
 from affidavit.evidence.record import JsonValue
 from affidavit.namespaces import _prelude
-from affidavit.namespaces._annotations import names_in, renamed, string_literal
+from affidavit.namespaces.annotations import names_in, renamed, string_literal
 from affidavit.namespaces.names import BUILTIN_NAMES, class_name
 from affidavit.namespaces.operation import Namespace, Operation, Parameter
 

@@ -43,8 +43,8 @@ from affidavit.facts.page import (
     PageInfo,
     Source,
 )
-from affidavit.namespaces._annotations import renamed, string_literal, typed_dict, union
 from affidavit.namespaces._prelude import shape
+from affidavit.namespaces.annotations import renamed, string_literal, typed_dict, union
 
 __all__ = ["StubTypes", "arguments_schema", "declarations", "json_schema"]
 

@@ -84,8 +84,7 @@ class Earlier:
     """A row of `results` as engines know it; what it holds is fetched when a script asks (see `RESULTS`).
 
     `kind` is one of `data`, `large`, `omitted`, `error`, `done`; `size` counts bytes of JSON. `content` is sent along
-    where the script will probably ask for it: its value as encoded JSON bytes, or of kind `error` its error. One that
-    is `packed` is what `marshal` writes of it instead, which is read in half the time.
+    where the script will probably ask for it: its value as encoded JSON bytes, or of kind `error` its error.
     """
 
     number: int
@@ -93,7 +92,6 @@ class Earlier:
     kind: str
     size: int
     content: bytes | None = None
-    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

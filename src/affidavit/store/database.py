@@ -15,7 +15,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -66,19 +67,12 @@ class Database:
             VerificationError: `store-damaged`: the file is not a workspace database.
         """
         _prepare_file(path, create)
-        connections: list[sqlite3.Connection] = []
-        try:
+        with _connections(path) as connections:
             connections.append(_connect(path, busy_seconds))
             _initialise(connections[0], path, busy_seconds)
             connections.append(_connect(path, busy_seconds))
             connections[1].execute("PRAGMA query_only = ON")
             connections.append(_connect(path, busy_seconds))
-        except BaseException as error:
-            for connection in connections:
-                connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise database_error(error, path) from None
-            raise
         writer, reader, third = connections
         return cls(path, writer, reader, Checkpointer(third))
 
@@ -91,17 +85,10 @@ class Database:
             FailedError: `store-version`; `store-unwritable`: its log cannot be read here.
             VerificationError: `store-damaged`.
         """
-        connections: list[sqlite3.Connection] = []
-        try:
+        with _connections(path) as connections:
             connections.extend(connect_to_read(path) for _ in range(3))
             if _version(connections[0], path) == 0:
                 raise _missing(path)
-        except BaseException as error:
-            for connection in connections:
-                connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise database_error(error, path) from None
-            raise
         writer, reader, third = connections
         return cls(path, writer, reader, Checkpointer(third))
 
@@ -170,6 +157,20 @@ class Database:
                 f"the store {self.path} was opened before this process was forked",
                 hint="open the store in the process that uses it",
             )
+
+
+@contextmanager
+def _connections(path: Path) -> Generator[list[sqlite3.Connection]]:
+    """A list to fill: where that fails, those in it are closed, and a fault of SQLite is told as ours."""
+    made: list[sqlite3.Connection] = []
+    try:
+        yield made
+    except BaseException as error:
+        for connection in made:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise database_error(error, path) from None
+        raise
 
 
 def _prepare_file(path: Path, create: bool) -> None:

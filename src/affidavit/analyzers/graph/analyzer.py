@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from affidavit.analyzers.files import signature_of, unreadable
 from affidavit.analyzers.graph.rows import COLLECTIONS, GRAPHS, CallsRow, EdgesRow, FunctionsRow
-from affidavit.errors import FailedError, NotFoundError
+from affidavit.errors import FailedError
 from affidavit.evidence.record import Authority, Coverage, Limitation, Subject
 from affidavit.extensions import Analysis, Artifact, Progress
 
@@ -67,11 +68,7 @@ class ExportAnalyzer:
 
     def signature(self, path: Path) -> str:
         """Size, time of change and inode. Raises `NotFoundError`."""
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_ino}"
+        return signature_of(path)
 
     def analyze(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
         """Write every row. A function that makes no graph is refused by itself, and its record kept.
@@ -103,7 +100,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if len(data) > MAX_BYTES:
         raise FailedError(
             "value-too-large",
@@ -111,12 +108,6 @@ def _read(path: Path) -> bytes:
             hint="export fewer functions, or without what blocks need not have",
         )
     return data
-
-
-def _unreadable(path: Path, error: OSError) -> NotFoundError:
-    return NotFoundError(
-        "artifact-not-found", f"{path} cannot be read: {error.strerror}", hint="check the path"
-    )
 
 
 @dataclass(slots=True)

@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from affidavit.analyzers.files import signature_of, unreadable
 from affidavit.analyzers.native.loading.formats import HEAD, format_of
 from affidavit.analyzers.native.rows import COLLECTIONS, GRAPHS
 from affidavit.analyzers.native.working.pool import Allowance, Workers
 from affidavit.analyzers.native.working.wire import Known, Task
-from affidavit.errors import FailedError, NotFoundError, VerificationError
+from affidavit.errors import FailedError, VerificationError
 from affidavit.evidence.record import Coverage, JsonValue, Limitation, Subject
 from affidavit.extensions import Analysis, Artifact, Progress
 
@@ -89,7 +90,7 @@ class NativeAnalyzer:
                 while chunk := file.read(_CHUNK):
                     hasher.update(chunk)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise unreadable(path, error) from error
         return Artifact(
             path=path,
             subject=Subject(digest=f"sha256:{hasher.hexdigest()}", format=kind),
@@ -98,11 +99,7 @@ class NativeAnalyzer:
 
     def signature(self, path: Path) -> str:
         """Size, time of change and inode. Raises `NotFoundError`."""
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_ino}"
+        return signature_of(path)
 
     def analyze(self, artifact: Artifact, facts: FactFileWriter, progress: Progress) -> Analysis:
         """Write every row.
@@ -181,12 +178,6 @@ def _check_installed() -> None:
             f"reading native code needs {', '.join(missing)}",
             hint="pip install 'affidavit[native]'",
         )
-
-
-def _unreadable(path: Path, error: OSError) -> NotFoundError:
-    return NotFoundError(
-        "artifact-not-found", f"{path} cannot be read: {error.strerror}", hint="check the path"
-    )
 
 
 @dataclass(slots=True)

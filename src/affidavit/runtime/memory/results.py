@@ -15,7 +15,6 @@ import orjson
 
 from affidavit.errors import AffidavitError, NotFoundError, UsageError, VerificationError
 from affidavit.evidence.record import JsonValue
-from affidavit.runtime.engines.cpython.outbound import packed
 from affidavit.runtime.ledger import failed
 from affidavit.runtime.memory.mentions import Mentions
 from affidavit.runtime.program import CallResult, CallReturned, Earlier
@@ -32,9 +31,6 @@ INLINE_BYTES: Final = 16 << 10
 
 SENT_BYTES: Final = 1 << 20
 """What the rows that a script names may hold together to be sent along with it; others are fetched when asked for."""
-
-PACKED_BYTES: Final = 64 << 10
-"""Longer content is sent as JSON: to pack it takes longer than a script that may not ask for it should wait."""
 
 ERROR_BYTES: Final = 2 << 10
 """What an error row keeps of its error."""
@@ -72,15 +68,9 @@ class ResultRow:
     type: Mapping[str, JsonValue] | None = None
 
     def earlier(self, content: bytes | None = None) -> Earlier:
-        """The row as engines know it, with what it holds (encoded JSON bytes) where that is sent along."""
-        short = packed(content) if content is not None and len(content) <= PACKED_BYTES else None
+        """The row as engines know it, with what it holds where that is sent along."""
         return Earlier(
-            number=self.number,
-            run_id=self.run_id,
-            kind=self.kind,
-            size=self.size,
-            content=content if short is None else short,
-            packed=short is not None,
+            number=self.number, run_id=self.run_id, kind=self.kind, size=self.size, content=content
         )
 
 

@@ -49,10 +49,11 @@ def test_what_is_nested_too_deeply_is_not_packed() -> None:
     assert packed(b"[" * 3_000 + b"]" * 3_000) is None
 
 
-def test_packed_rows_are_sent_as_they_are() -> None:
-    short = packed(b'{"n":[1,2]}')
+def test_rows_are_sent_packed() -> None:
+    content = b'{"n":[1,2]}'
+    short = packed(content)
     assert short is not None
-    row = Earlier(number=1, run_id="r1", kind="data", size=11, content=short, packed=True)
+    row = Earlier(number=1, run_id="r1", kind="data", size=11, content=content)
     body = program_body(Program(source="1", tree={}, results=(row,)))
     assert body.endswith(short)
     lengths = SECTIONS.unpack_from(body)
@@ -72,17 +73,19 @@ def test_a_tag_that_no_encoder_writes_stays_one(text: str) -> None:
 
 
 def test_what_rows_hold_follows_the_program() -> None:
+    tagged, long = b'{"b":{"$bytes":"eA=="},"n":{"$float":"2.0"}}', b'"' + b"x" * (64 << 10) + b'"'
+    told = b'{"b":{"$bytes":"eA=="},"n":2.0}'
     rows = (
-        Earlier(number=3, run_id="r3", kind="data", size=9, content=b'{"n":{"$float":"2.0"}}'),
+        Earlier(number=3, run_id="r3", kind="data", size=9, content=tagged),
         Earlier(number=2, run_id="r2", kind="large", size=20_000),
-        Earlier(number=1, run_id="r1", kind="data", size=1, content=b"7"),
+        Earlier(number=1, run_id="r1", kind="large", size=len(long), content=long),
     )
     body = program_body(Program(source="1", tree={}, inputs={"x": {"$float": "1.0"}}, results=rows))
     lengths = SECTIONS.unpack_from(body)
     assert len(body) == SECTIONS.size + sum(lengths)
     assert json.loads(body[SECTIONS.size :][: lengths[0]])["results"] == [
-        [3, "r3", "data", 9, 9, False],
+        [3, "r3", "data", 9, len(told), False],
         [2, "r2", "large", 20_000, 0, False],
-        [1, "r1", "data", 1, 1, False],
+        [1, "r1", "large", len(long), len(long), False],
     ]
-    assert body.endswith(b'{"x":1.0}{"n":2.0}7')
+    assert body.endswith(b'{"x":1.0}' + told + long)

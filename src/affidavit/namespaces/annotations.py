@@ -79,6 +79,7 @@ def typed_dict(name: str, fields: Fields, *, doc: str = "", closed: bool = False
 
 
 def literals(values: Sequence[JsonValue]) -> str:
+    """`Literal` of these values, what has no literal as its type; `Never` of none."""
     if not values:
         return "Never"
     if len(values) <= MAX_LITERALS:
